@@ -1,0 +1,12 @@
+"""The evaluator port: whoever can turn a job into a verdict (a judge here, or a pool of judges elsewhere)."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from suite.types import Evaluation, Job
+
+
+class Evaluator(Protocol):
+    def evaluate(self, job: Job) -> Evaluation:
+        """Judge one candidate. Raises `InfraError` for a failure of ours; every failure of the candidate is a verdict."""
