@@ -70,7 +70,9 @@ def _yuen_error(logs: Logs) -> tuple[float, int]:
     return deviation, kept - 1
 
 
-def _from_logs(mean: float, error: float, freedom: float, n: int, over: Literal["launches", "quads", "seeds"]) -> Estimate:
+def _from_logs(
+    mean: float, error: float, freedom: float, n: int, over: Literal["launches", "quads", "seeds"]
+) -> Estimate:
     reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom)) * error
     return Estimate(value=math.exp(mean), low=math.exp(mean - reach), high=math.exp(mean + reach), n=n, over=over)
 

@@ -174,9 +174,9 @@ class OutputTolerance(Frozen):
 
 
 class HeldoutPlan(Frozen):
-    """The declared distribution of held-out workloads: how many, and for each name how its value is drawn.
+    """The declared distribution of held-out workloads: how many, and how each name's value is drawn.
 
-    `draws[name]` is one of {"uniform_int": [lo, hi]}, {"log_uniform_int": [lo, hi]}, {"choice": [...]}; bounds inclusive.
+    `draws[name]` is {"uniform_int": [lo, hi]}, {"log_uniform_int": [lo, hi]} or {"choice": [...]}; bounds inclusive.
     """
 
     count: int
