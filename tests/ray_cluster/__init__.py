@@ -1,0 +1,1 @@
+"""Tests of the roof: the command line, race cards, placement."""

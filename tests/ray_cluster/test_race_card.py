@@ -1,0 +1,99 @@
+"""A card that is right is read whole; a card that is wrong is refused with file, key and remedy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ray_cluster.race_card import MethodEntry, known_keys, load_card
+from suite.errors import CardError
+from suite.types import Budget, Language, StarterKind
+
+GOOD = """
+edition = "spring"
+name = "first"
+methods = ["tpe", { name = "best_of_n", options = { temperature = 0.5 } }]
+tasks = ["gqa"]
+seeds = 3
+[model]
+provider = "openai"
+name = "some-model"
+[model.price]
+input = 1.0
+output = 2.0
+[budget]
+evaluations = 16
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "card.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_good_card_is_read_whole(tmp_path: Path) -> None:
+    card = load_card(write(tmp_path, GOOD))
+    assert card.methods == (MethodEntry(name="tpe"), MethodEntry(name="best_of_n", options={"temperature": 0.5}))
+    assert card.seeds == (0, 1, 2)
+    assert card.budget == Budget(evaluations=16)
+    assert card.model is not None and card.model.price is not None and card.model.price.output == 2.0
+    assert (card.lane, card.language, card.starter) == ("cpu", Language.CPP, StarterKind.PLAIN)
+
+
+def test_seeds_may_be_listed(tmp_path: Path) -> None:
+    assert load_card(write(tmp_path, GOOD.replace("seeds = 3", "seeds = [7, 2]"))).seeds == (7, 2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "came", "todo"),
+    [
+        ("seeds = 3", "sedes = 3", "the key `sedes` is unknown", "`seeds`"),
+        ("evaluations = 16", "evaluation = 16", "the key `budget.evaluation` is unknown", "`evaluations`"),
+        ("input = 1.0", "inputs = 1.0", "`model.price.inputs` is unknown", "`input`"),
+        ("options = {", "option = {", "`methods[1].option` is unknown", "`options`"),
+        ("seeds = 3", "zzz = 3", "the key `zzz` is unknown", "take `zzz` out"),
+        ('edition = "spring"', "", "the key `edition` is missing", "add `edition`"),
+        ("seeds = 3", "seeds = 0", "at least 1", "correct `seeds`"),
+        ("seeds = 3", 'seeds = "many"', "`seeds` = 'many'", "correct `seeds`"),
+        ("seeds = 3", "seeds = [1, 1]", "1 stands there twice", "correct `seeds`"),
+        ('tasks = ["gqa"]', "tasks = []", "`tasks` = []", "correct `tasks`"),
+        ('name = "first"', 'name = "../up"', "`name` = '../up'", "correct `name`"),
+        ("evaluations = 16", "evaluations = -1", "every limit must be positive", "correct `budget`"),
+        ("evaluations = 16", "", "at least one limit", "correct `budget`"),
+        ('provider = "openai"', 'provider = "oracle"', "`model.provider` = 'oracle'", "correct `model.provider`"),
+        ("seeds = 3", "seeds = 3\nconcurrency = 0", "`concurrency` = 0", "correct `concurrency`"),
+        ("seeds = 3", "seeds = ", "is not valid TOML", "correct the place"),
+    ],
+)
+def test_a_mistake_is_named_with_its_remedy(tmp_path: Path, old: str, new: str, came: str, todo: str) -> None:
+    assert old in GOOD
+    with pytest.raises(CardError) as caught:
+        load_card(write(tmp_path, GOOD.replace(old, new, 1)))
+    assert came in caught.value.came and "card.toml" in caught.value.came
+    assert todo in caught.value.todo
+    assert caught.value.expected
+
+
+def test_the_number_of_further_mistakes_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CardError, match="2 more mistakes"):
+        load_card(write(tmp_path, GOOD.replace("seeds = 3", "a = 1\nb = 2\nc = 3")))
+
+
+def test_a_missing_card_says_where_cards_are(tmp_path: Path) -> None:
+    with pytest.raises(CardError, match="derby list races"):
+        load_card(tmp_path / "none.toml")
+
+
+def test_a_card_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "card.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(CardError, match="cannot be read"):
+        load_card(path)
+
+
+def test_known_keys_follow_the_tables() -> None:
+    assert known_keys(("budget",)) == ("evaluations", "tokens", "usd", "wall_s")
+    assert known_keys(("methods", 1)) == ("name", "options")
+    assert known_keys(("model", "price")) == ("input", "output", "cached_input")
