@@ -1,0 +1,36 @@
+"""Runs a small web application on a free loopback port, in a thread of this process, for as long as a `with` block."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+_GRACE_S = 2
+"""A request still running when the block ends gets this long before its connection is cut."""
+
+
+@contextmanager
+def serve_app(app: ASGIApp, stopping: Callable[[], None] = lambda: None) -> Iterator[str]:
+    """Yield the server's address ("http://127.0.0.1:PORT"); `stopping` is called before the server is told to end.
+
+    The socket listens before the address is handed out, so a client that comes at once waits instead of being refused.
+    """
+    listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="off", ws="none", timeout_graceful_shutdown=_GRACE_S
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="loopback", daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        stopping()
+        server.should_exit = True
+        thread.join()
+        listener.close()
