@@ -1,0 +1,81 @@
+"""The nouns of the suite: frozen, validated, free of torch and of I/O."""
+
+from __future__ import annotations
+
+from suite.types.base import (
+    TIMING_PROTOCOL,
+    DType,
+    Frozen,
+    Language,
+    Split,
+    StarterKind,
+    Status,
+    Tier,
+    digest_of,
+)
+from suite.types.tasks import (
+    Axis,
+    Baseline,
+    Candidate,
+    Definition,
+    HeldoutPlan,
+    OutputTolerance,
+    SourceFile,
+    Spec,
+    Task,
+    TensorSpec,
+    Workload,
+)
+from suite.types.trials import (
+    Budget,
+    MethodSpec,
+    ModelSpec,
+    Price,
+    Spent,
+    TrialSpec,
+    Usage,
+)
+from suite.types.verdicts import (
+    Correctness,
+    Evaluation,
+    Failure,
+    Job,
+    Launch,
+    Measurement,
+)
+
+__all__ = [
+    "TIMING_PROTOCOL",
+    "Axis",
+    "Baseline",
+    "Budget",
+    "Candidate",
+    "Correctness",
+    "DType",
+    "Definition",
+    "Evaluation",
+    "Failure",
+    "Frozen",
+    "HeldoutPlan",
+    "Job",
+    "Language",
+    "Launch",
+    "Measurement",
+    "MethodSpec",
+    "ModelSpec",
+    "OutputTolerance",
+    "Price",
+    "SourceFile",
+    "Spec",
+    "Spent",
+    "Split",
+    "StarterKind",
+    "Status",
+    "Task",
+    "TensorSpec",
+    "Tier",
+    "TrialSpec",
+    "Usage",
+    "Workload",
+    "digest_of",
+]
