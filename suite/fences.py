@@ -10,7 +10,7 @@ _OPEN = re.compile(r"^(?P<indent>[ \t]*)(?P<marks>`{3,}|~{3,})(?P<info>.*)$")
 
 @dataclass(frozen=True)
 class Block:
-    """One block. `info` is what stands behind the opening marks ("cpp main.cpp"); `closed` is false if the text ends first."""
+    """`info` is what stands behind the opening marks ("cpp main.cpp"); `closed` is false if the text ends first."""
 
     info: str
     text: str
@@ -36,7 +36,7 @@ class _Open:
 
 
 def fenced(text: str) -> tuple[Block, ...]:
-    """All fenced blocks in order of opening. A block inside a longer or different fence belongs to the outer one's text."""
+    """All fenced blocks in order of opening. A block within a longer or different fence is part of the outer one's text."""
     blocks: list[Block] = []
     current: _Open | None = None
     for raw in text.split("\n"):
