@@ -1,0 +1,54 @@
+"""How long and how often a judge times, and where it runs: frozen plans, no code that measures."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pydantic import Field
+
+from suite.types import Frozen, Tier
+
+
+class TimingPlan(Frozen):
+    """How one workload is timed.
+
+    `seconds` is wall time over all launches of a workload, refreshing and flushing included; `min_quads` are taken
+    in every launch even if that takes longer. `hopeless_below`: once `min_quads` quads are done (or two, if time is
+    up), timing of a workload stops when even the quickest call of the candidate against the slowest of the baseline
+    stays below this speedup; the samples taken so far count. None: never. `reference_share` of the timed calls,
+    drawn after the call, and at least one in each launch, are compared with the reference as well.
+    """
+
+    launches: int = Field(ge=1)
+    seconds: float = Field(gt=0)
+    min_quads: int = Field(default=3, ge=2)
+    empty_calls: int = Field(default=30, ge=1)
+    hopeless_below: float | None = None
+    reference_share: float = Field(default=0.05, ge=0, le=1)
+
+
+SEARCH = TimingPlan(launches=1, seconds=0.4, hopeless_below=0.5)
+CHAMPION = TimingPlan(launches=6, seconds=3.0)
+TINY = TimingPlan(launches=1, seconds=0.02, min_quads=2, empty_calls=5)
+"""For tests: the whole path, numbers of no worth."""
+
+
+def _all_cpus() -> tuple[int, ...]:
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
+class JudgeSettings(Frozen):
+    """What a judge may use: `cpus` (both sides run one thread on each), a folder for built artifacts, two plans."""
+
+    cpus: tuple[int, ...] = Field(default_factory=_all_cpus, min_length=1)
+    cache: Path = Path.home() / ".cache" / "kernel-derby"
+    search: TimingPlan = SEARCH
+    champion: TimingPlan = CHAMPION
+    memory_bytes: int = 8 << 30
+    """Address space of a candidate."""
+    busy_limit: float = 0.10
+    """Share of one core that other processes may use before an evaluation is marked busy."""
+
+    def plan(self, tier: Tier) -> TimingPlan:
+        return self.search if tier == Tier.SEARCH else self.champion
