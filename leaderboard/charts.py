@@ -1,0 +1,161 @@
+"""Trial records and tables -> plotly figures. Pure; colours are the same for a method on every chart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import plotly.graph_objects as go
+
+from leaderboard import words
+from leaderboard.records import Attempt, TrialRecord
+from leaderboard.standings import Row, Table
+from suite.types import Status
+
+Axis = Literal["evaluations", "tokens", "USD", "wall seconds"]
+AXES: tuple[Axis, ...] = ("evaluations", "tokens", "USD", "wall seconds")
+
+GREY = "#8a8f98"
+"""For starter, baseline and failures: readable on light and dark ground."""
+
+# Okabe and Ito's palette without yellow and black, which vanish on one of the two grounds. The methods we know keep
+# their colour whatever else is on the board; others take what is left, in order of name.
+KNOWN = {
+    "best_of_n": "#0072B2",
+    "tpe": "#E69F00",
+    "ksearch": "#009E73",
+    "avo": "#D55E00",
+    "openevolve": "#CC79A7",
+    "shinkaevolve": "#56B4E9",
+}
+OTHERS = ("#7A5195", "#B58900", "#2F4B7C", "#A05195")
+
+
+def colours(methods: Iterable[str]) -> dict[str, str]:
+    """A colour for each method's name."""
+    strangers = sorted(set(methods) - KNOWN.keys())
+    return {**KNOWN, **{name: OTHERS[index % len(OTHERS)] for index, name in enumerate(strangers)}}
+
+
+def intervals(table: Table) -> go.Figure:
+    """A dot and 95 % interval per method: held-out filled, search hollow; a line at the baseline."""
+    rows = [row for row in table.rows if row.kind == "method" and row.heldout is not None][::-1]
+    palette = colours(row.name for row in rows)
+    figure = go.Figure()
+    for split, symbol in (("held-out", "circle"), ("search", "circle-open")):
+        for row in rows:
+            figure.add_trace(_dot(row, split, symbol, palette[row.name]))
+    figure.add_vline(x=1.0, line={"color": GREY, "width": 1, "dash": "dash"}, annotation_text="baseline")
+    figure.update_xaxes(title_text="speedup over the baseline (×), 95 % interval", rangemode="tozero")
+    figure.update_yaxes(title_text="", categoryorder="array", categoryarray=[label(row) for row in rows])
+    return _dressed(figure, height=150 + 44 * len(rows), legend=False)
+
+
+def label(row: Row) -> str:
+    """A row's name, with its options where it has any."""
+    return f"{row.name} ({row.options})" if row.options else row.name
+
+
+def _dot(row: Row, split: str, symbol: str, colour: str) -> go.Scatter:
+    estimate = row.heldout if split == "held-out" else row.search
+    value = estimate.value if estimate else None
+    bars = None
+    if estimate is not None and estimate.low is not None and estimate.high is not None:
+        bars = {"array": [estimate.high - estimate.value], "arrayminus": [estimate.value - estimate.low]}
+    return go.Scatter(
+        x=[value],
+        y=[label(row)],
+        mode="markers",
+        name=f"{label(row)}, {split}",
+        marker={"symbol": symbol, "size": 12 if split == "held-out" else 8, "color": colour},
+        error_x={**bars, "color": colour, "thickness": 2 if split == "held-out" else 1} if bars else None,
+        hovertemplate=f"{label(row)}<br>{split}: {words.interval(estimate)} ×<br>{row.seeds} seeds<extra></extra>",
+    )
+
+
+def curves(trials: Sequence[TrialRecord], axis: Axis = "evaluations") -> go.Figure:
+    """Best search-time speedup so far of each trial, as steps; one legend entry per method."""
+    palette = colours(trial.spec.method.name for trial in trials)
+    figure = go.Figure()
+    seen: set[str] = set()
+    for trial in trials:
+        name = trial.spec.method.name
+        points = [attempt for attempt in trial.attempts if _at(attempt, axis) is not None]
+        figure.add_trace(
+            go.Scatter(
+                x=[_at(attempt, axis) for attempt in points],
+                y=[attempt.best or None for attempt in points],
+                mode="lines",
+                line={"shape": "hv", "color": palette[name], "width": 2},
+                opacity=0.75,
+                name=name,
+                legendgroup=name,
+                showlegend=name not in seen,
+                hovertemplate=f"{name}, seed {trial.spec.seed}<br>%{{x}} {axis}: %{{y:.3g}} ×<extra></extra>",
+            )
+        )
+        seen.add(name)
+    return _ground(figure, axis, height=340)
+
+
+def curve(trial: TrialRecord, axis: Axis = "evaluations") -> go.Figure:
+    """One trial: best so far as steps, every candidate as a dot, failures as crosses on the zero line."""
+    colour = colours([trial.spec.method.name])[trial.spec.method.name]
+    points = [attempt for attempt in trial.attempts if _at(attempt, axis) is not None]
+    passed = [attempt for attempt in points if attempt.status == Status.PASSED]
+    failed = [attempt for attempt in points if attempt.status != Status.PASSED]
+    figure = go.Figure(
+        [
+            go.Scatter(
+                x=[_at(attempt, axis) for attempt in points],
+                y=[attempt.best or None for attempt in points],
+                mode="lines",
+                line={"shape": "hv", "color": colour, "width": 2},
+                name="best so far",
+                hoverinfo="skip",
+            ),
+            _marks(passed, axis, "candidate", {"color": colour, "size": 8}),
+            _marks(failed, axis, "failed", {"color": GREY, "size": 9, "symbol": "x-thin", "line": {"width": 2}}),
+        ]
+    )
+    return _ground(figure, axis, height=380)
+
+
+def _marks(attempts: Sequence[Attempt], axis: Axis, name: str, marker: dict[str, object]) -> go.Scatter:
+    return go.Scatter(
+        x=[_at(attempt, axis) for attempt in attempts],
+        y=[attempt.score.value for attempt in attempts],
+        mode="markers",
+        name=name,
+        marker=marker if "line" not in marker else {**marker, "line": {"width": 2, "color": GREY}},
+        customdata=[[attempt.number, attempt.status.value, words.interval(attempt.score)] for attempt in attempts],
+        hovertemplate="candidate %{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]} ×<extra></extra>",
+    )
+
+
+def _at(attempt: Attempt, axis: Axis) -> float | None:
+    return {
+        "evaluations": float(attempt.number),
+        "tokens": float(attempt.tokens),
+        "USD": attempt.usd,
+        "wall seconds": attempt.wall_s,
+    }[axis]
+
+
+def _ground(figure: go.Figure, axis: Axis, height: int) -> go.Figure:
+    figure.add_hline(y=1.0, line={"color": GREY, "width": 1, "dash": "dash"}, annotation_text="baseline")
+    figure.update_xaxes(
+        title_text="evaluations (0: the starter)" if axis == "evaluations" else axis, rangemode="tozero"
+    )
+    figure.update_yaxes(title_text="search-time speedup (×)", rangemode="tozero")
+    return _dressed(figure, height, legend=True)
+
+
+def _dressed(figure: go.Figure, height: int, legend: bool) -> go.Figure:
+    figure.update_layout(
+        height=height,
+        margin={"l": 10, "r": 10, "t": 30, "b": 10},
+        showlegend=legend,
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+    )
+    return figure
