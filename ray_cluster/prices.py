@@ -10,7 +10,7 @@ import importlib.util
 import json
 from pathlib import Path
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from suite.types import Frozen, ModelSpec, Price
 
@@ -21,7 +21,7 @@ class PriceSnapshot(Frozen):
     model: str
     price: Price | None
     source: str
-    entry: dict[str, JsonValue] = {}
+    entry: dict[str, JsonValue] = Field(default_factory=dict)
     """The catalogue's whole entry: service tiers and long-context surcharges, which the race does not apply."""
 
 

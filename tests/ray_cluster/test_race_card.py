@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ray_cluster.race_card import MethodEntry, known_keys, load_card
+from ray_cluster.race_card import MethodEntry, load_card
 from suite.errors import CardError
 from suite.types import Budget, Language, StarterKind
 
@@ -49,22 +49,22 @@ def test_seeds_may_be_listed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "came", "todo"),
     [
-        ("seeds = 3", "sedes = 3", "the key `sedes` is unknown", "`seeds`"),
-        ("evaluations = 16", "evaluation = 16", "the key `budget.evaluation` is unknown", "`evaluations`"),
-        ("input = 1.0", "inputs = 1.0", "`model.price.inputs` is unknown", "`input`"),
-        ("options = {", "option = {", "`methods[1].option` is unknown", "`options`"),
-        ("seeds = 3", "zzz = 3", "the key `zzz` is unknown", "take `zzz` out"),
-        ('edition = "spring"', "", "the key `edition` is missing", "add `edition`"),
-        ("seeds = 3", "seeds = 0", "at least 1", "correct `seeds`"),
-        ("seeds = 3", 'seeds = "many"', "`seeds` = 'many'", "correct `seeds`"),
-        ("seeds = 3", "seeds = [1, 1]", "1 stands there twice", "correct `seeds`"),
-        ('tasks = ["gqa"]', "tasks = []", "`tasks` = []", "correct `tasks`"),
-        ('name = "first"', 'name = "../up"', "`name` = '../up'", "correct `name`"),
-        ("evaluations = 16", "evaluations = -1", "every limit must be positive", "correct `budget`"),
-        ("evaluations = 16", "", "at least one limit", "correct `budget`"),
-        ('provider = "openai"', 'provider = "oracle"', "`model.provider` = 'oracle'", "correct `model.provider`"),
-        ("seeds = 3", "seeds = 3\nconcurrency = 0", "`concurrency` = 0", "correct `concurrency`"),
-        ("seeds = 3", "seeds = ", "is not valid TOML", "correct the place"),
+        ("seeds = 3", "sedes = 3", "unknown key sedes", "'seeds'"),
+        ("evaluations = 16", "evaluations = 16\nevaluation = 3", "unknown key budget.evaluation", "'evaluations'"),
+        ("input = 1.0", "input = 1.0\ninputs = 1.0", "unknown key model.price.inputs", "'input'"),
+        ("options = {", "option = {", "unknown key methods.1.option", "'options'"),
+        ("seeds = 3", "zzz = 3", "unknown key zzz", "remove 'zzz'"),
+        ('edition = "spring"', "", "edition is missing", "add it"),
+        ("seeds = 3", "seeds = 0", "seeds = 0", "correct seeds"),
+        ("seeds = 3", 'seeds = "many"', "seeds = 'many'", "correct seeds"),
+        ("seeds = 3", "seeds = [1, 1]", "seeds = [1, 1]", "correct seeds"),
+        ('tasks = ["gqa"]', "tasks = []", "tasks = []", "correct tasks"),
+        ('name = "first"', 'name = "../up"', "name = '../up'", "correct name"),
+        ("evaluations = 16", "evaluations = -1", "budget", "correct budget"),
+        ("evaluations = 16", "", "budget", "correct budget"),
+        ('provider = "openai"', 'provider = "oracle"', "model.provider = 'oracle'", "correct model.provider"),
+        ("seeds = 3", "seeds = 3\nconcurrency = 0", "concurrency = 0", "correct concurrency"),
+        ("seeds = 3", "seeds = ", "is not TOML", "correct that line"),
     ],
 )
 def test_a_mistake_is_named_with_its_remedy(tmp_path: Path, old: str, new: str, came: str, todo: str) -> None:
@@ -76,24 +76,13 @@ def test_a_mistake_is_named_with_its_remedy(tmp_path: Path, old: str, new: str, 
     assert caught.value.expected
 
 
-def test_the_number_of_further_mistakes_is_told(tmp_path: Path) -> None:
-    with pytest.raises(CardError, match="2 more mistakes"):
-        load_card(write(tmp_path, GOOD.replace("seeds = 3", "a = 1\nb = 2\nc = 3")))
-
-
-def test_a_missing_card_says_where_cards_are(tmp_path: Path) -> None:
-    with pytest.raises(CardError, match="derby list races"):
+def test_a_missing_card_is_said(tmp_path: Path) -> None:
+    with pytest.raises(CardError, match="there is no"):
         load_card(tmp_path / "none.toml")
 
 
 def test_a_card_that_is_no_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "card.toml"
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(CardError, match="cannot be read"):
+    with pytest.raises(CardError, match="can not be read"):
         load_card(path)
-
-
-def test_known_keys_follow_the_tables() -> None:
-    assert known_keys(("budget",)) == ("evaluations", "tokens", "usd", "wall_s")
-    assert known_keys(("methods", 1)) == ("name", "options")
-    assert known_keys(("model", "price")) == ("input", "output", "cached_input")

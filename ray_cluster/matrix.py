@@ -1,0 +1,138 @@
+"""From a race card to its trials: methods x tasks x seeds, with everything resolved that decides a result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import JsonValue
+
+import tasks
+from methods import resolve
+from ray_cluster.prices import PriceSnapshot, price_of
+from ray_cluster.race_card import RaceCard
+from suite.brief import brief
+from suite.environment import device, toolchain
+from suite.errors import CardError
+from suite.task import load, starter
+from suite.types import TIMING_PROTOCOL, Candidate, Frozen, MethodSpec, ModelSpec, Task, TrialSpec, digest_of
+
+
+class ResolvedRace(Frozen):
+    """A card with its price, its methods' full options and its trials; stored in the race folder as card.json."""
+
+    schema_version: int = 1
+    card: RaceCard
+    price: PriceSnapshot | None
+    methods: tuple[MethodSpec, ...]
+    tasks: dict[str, str]
+    """Name -> digest."""
+    briefs: dict[str, str]
+    starters: dict[str, str]
+    """Task -> candidate id of evaluation 0."""
+    device: str
+    toolchain: dict[str, str]
+    trials: tuple[TrialSpec, ...]
+
+
+@dataclass(frozen=True)
+class Course:
+    """A task as this race runs it."""
+
+    task: Task
+    starter: Candidate
+    brief: str
+
+
+def courses(card: RaceCard) -> dict[str, Course]:
+    """The card's tasks by name, loaded for its lane and language. Raises `UserError` for an unknown or unfit one."""
+    found = {}
+    for name in card.tasks:
+        task = load(tasks.folder(name), card.lane)
+        if card.language not in task.languages:
+            raise CardError(
+                f"{name} cannot be raced in {card.language} on the lane {card.lane!r}",
+                f"one of {', '.join(task.languages)}",
+                "correct `language` or `lane` in the card",
+            )
+        found[task.name] = Course(task, starter(task, card.language, card.starter), brief(task, card.language))
+    return found
+
+
+def resolve_race(card: RaceCard, course: dict[str, Course], stored: PriceSnapshot | None = None) -> ResolvedRace:
+    """All trials of a card. `stored`: the price snapshot of a race already begun, which a newer catalogue cannot change."""
+    methods = tuple(resolve(entry.name, entry.options) for entry in card.methods)
+    price = None if card.model is None else stored or price_of(card.model)
+    _model_where_needed(card, methods)
+    race = ResolvedRace(
+        card=card,
+        price=price,
+        methods=methods,
+        tasks={name: one.task.digest for name, one in course.items()},
+        briefs={name: digest_of(one.brief) for name, one in course.items()},
+        starters={name: one.starter.id for name, one in course.items()},
+        device=device(card.lane),
+        toolchain=toolchain(card.lane),
+        trials=(),
+    )
+    return race.model_copy(update={"trials": _trials(race)})
+
+
+def _model_where_needed(card: RaceCard, methods: tuple[MethodSpec, ...]) -> None:
+    asking = [method.name for method in methods if method.uses_model]
+    if asking and card.model is None:
+        raise CardError(
+            f"the card has no [model], but {', '.join(asking)} asks one",
+            'a table [model] with provider and name, e.g. provider = "tuner", name = "tuner"',
+            "add the table",
+        )
+
+
+def _trials(race: ResolvedRace) -> tuple[TrialSpec, ...]:
+    """Seed by seed, so that an early look at a race has every method on every task."""
+    card = race.card
+    model = _priced(card.model, race.price)
+    return tuple(
+        TrialSpec(
+            edition=card.edition,
+            race=card.name,
+            method=method,
+            task=name,
+            task_digest=race.tasks[name],
+            brief_digest=race.briefs[name],
+            lane=card.lane,
+            device=race.device,
+            language=card.language,
+            starter=card.starter,
+            model=model if method.uses_model else None,
+            concurrency=card.concurrency,
+            seed=seed,
+            budget=card.budget,
+            timing_protocol=protocol(card),
+            toolchain=race.toolchain,
+        )
+        for seed in card.seeds
+        for name in race.tasks
+        for method in race.methods
+    )
+
+
+def protocol(card: RaceCard) -> str:
+    """The timing protocol of a card's trials; rankings never mix two."""
+    return TIMING_PROTOCOL if card.timing == "standard" else f"{TIMING_PROTOCOL}-{card.timing}"
+
+
+def _priced(model: ModelSpec | None, price: PriceSnapshot | None) -> ModelSpec | None:
+    return model.model_copy(update={"price": price.price}) if model is not None and price is not None else model
+
+
+def matrix_facts(race: ResolvedRace) -> dict[str, JsonValue]:
+    """What a reader wants to know of the matrix at a glance."""
+    return {
+        "edition": race.card.edition,
+        "race": race.card.name,
+        "methods": [method.name for method in race.methods],
+        "tasks": list(race.tasks),
+        "seeds": list(race.card.seeds),
+        "trials": len(race.trials),
+        "timing_protocol": protocol(race.card),
+    }
