@@ -36,7 +36,7 @@ class _Open:
 
 
 def fenced(text: str) -> tuple[Block, ...]:
-    """All fenced blocks in order of opening. A block within a longer or different fence is part of the outer one's text."""
+    """All fenced blocks in order of opening. What looks like a fence within a block is its text."""
     blocks: list[Block] = []
     current: _Open | None = None
     for raw in text.split("\n"):

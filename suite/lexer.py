@@ -17,8 +17,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Token:
-    """A string's `text` is its content without quotes, neighbours joined as the compiler joins them; a directive's is the
-    line behind `#` without comments."""
+    """A string's `text` is its content without quotes, neighbours joined as the compiler joins them.
+
+    A directive's is the line behind `#`, without comments.
+    """
 
     kind: Kind
     text: str

@@ -43,7 +43,7 @@ def entry(tree: ast.Module, symbol: str, count: int) -> str | None:
 
 
 def _bound(tree: ast.Module, symbol: str) -> bool:
-    """Whether the name exists by other means than a plain `def`: an assignment, an import, a `def` under `if` or `try`."""
+    """Whether the name is bound otherwise than by a plain `def`: assigned, imported, or defined under `if` or `try`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id == symbol and isinstance(node.ctx, ast.Store):
             return True

@@ -1,0 +1,209 @@
+"""The model port and its one client: OpenAI's chat protocol, with one retry policy for every method."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
+
+import openai
+from openai.types import CompletionUsage
+from openai.types.chat import ChatCompletion
+
+from suite import provider
+from suite.errors import InfraError, ModelError
+from suite.events import Message
+from suite.types import Frozen, ModelSpec, Usage
+
+EditFormat = Literal["whole", "search_replace"]
+EDIT_FORMAT_HEADER = "X-Derby-Edit-Format"
+"""Tells the tuner, which cannot read, in which form its answer is wanted."""
+
+
+class Reply(Frozen):
+    """What a model said. `text` may be empty: that is a reply too."""
+
+    text: str
+    usage: Usage
+    finish_reason: str
+    seconds: float
+    """Of the request that was answered."""
+    waited_s: float = 0.0
+    """Spent on failed requests and between requests: the provider's fault, not the method's."""
+    usage_is_bound: bool = False
+    """The server reported no usage; `usage` is the number of UTF-8 bytes, which no tokenizer exceeds."""
+    note: str = ""
+    """What of the race's sampling policy the server did not accept."""
+
+
+class Model(Protocol):
+    def chat(self, messages: Sequence[Message], *, max_output_tokens: int, seed: int, edit_format: EditFormat) -> Reply:
+        """Ask once. Raises `ModelError` for what only the user can mend, `InfraError` for what may pass by itself."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a failing server is asked again: delays double from `first_s` to `longest_s`, with jitter."""
+
+    attempts: int = 6
+    first_s: float = 1.0
+    longest_s: float = 60.0
+    timeout_s: float = 600.0
+
+
+class OpenAIModel:
+    """A model at an OpenAI-compatible address. Usable from several threads at once.
+
+    What the server rejects of the optional parameters (effort, seed, temperature) is left out from then on, and every
+    reply's `note` says so; the limit on output is given under whichever of its two names the server accepts.
+    """
+
+    def __init__(self, spec: ModelSpec, base_url: str, api_key: str, patience: Patience = Patience()) -> None:
+        """Nothing is sent yet. Raises `ModelError` for an address that is none."""
+        self._spec, self._patience, self._api_key = spec, patience, api_key
+        self._address = provider.shown(base_url)
+        self._client = openai.OpenAI(
+            api_key=api_key or "unused", base_url=base_url, max_retries=0, timeout=patience.timeout_s
+        )
+        self._lock = threading.Lock()
+        self._rejected: frozenset[str] = frozenset()
+        self._answered = False
+
+    def __repr__(self) -> str:
+        return f"OpenAIModel({self._spec.name!r} at {self._address})"
+
+    def chat(self, messages: Sequence[Message], *, max_output_tokens: int, seed: int, edit_format: EditFormat) -> Reply:
+        """See `Model.chat`; a prompt the model cannot take raises `ContextTooLong`."""
+        began = time.monotonic()
+        for attempt in range(1, self._patience.attempts + 1):
+            asked = time.monotonic()
+            try:
+                completion = self._ask(self._request(messages, max_output_tokens, seed, edit_format))
+            except openai.APIError as error:
+                self._raise_if_final(error, attempt)
+                time.sleep(self._delay(error, attempt))
+                continue
+            ended = time.monotonic()
+            self._answered = True
+            return self._reply(messages, completion, seconds=ended - asked, waited_s=asked - began)
+        raise AssertionError("the last attempt returns or raises")
+
+    # ------------------------------------------------------------------------------------------ asking
+
+    def _request(
+        self, messages: Sequence[Message], max_output_tokens: int, seed: int, edit_format: EditFormat
+    ) -> dict[str, Any]:
+        # Sources and logs may hold lone surrogates, which no JSON body can carry.
+        texts = [(message.role, message.content.encode(errors="replace").decode()) for message in messages]
+        request: dict[str, Any] = {
+            "model": self._spec.name,
+            "messages": [{"role": role, "content": text} for role, text in texts],
+            "seed": seed,
+            **({"temperature": self._spec.temperature} if self._spec.temperature is not None else {}),
+            **({"reasoning_effort": self._spec.effort} if self._spec.effort is not None else {}),
+        }
+        request = {key: value for key, value in request.items() if key not in self._rejected}
+        # OpenAI's newer models know the first name only, many other servers the second only, and some ignore the other.
+        names = ["max_completion_tokens", "max_tokens"]
+        if not provider.is_openai(str(self._client.base_url)):
+            names.reverse()
+        name = names[1] if names[0] in self._rejected else names[0]
+        request[name] = max_output_tokens
+        if not self._spec.is_llm:
+            request["extra_headers"] = {EDIT_FORMAT_HEADER: edit_format}
+        return request
+
+    def _ask(self, request: dict[str, Any]) -> ChatCompletion:
+        try:
+            completion = self._client.chat.completions.create(**request)
+        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+            refused = provider.refused_parameter(error, request)
+            if refused is None or refused in self._rejected:
+                raise
+            with self._lock:
+                self._rejected |= {refused}
+            return self._ask(self._without(request, refused))
+        if not isinstance(completion, ChatCompletion) or not isinstance(completion.choices, list):
+            raise provider.not_our_protocol(self._address)
+        return completion
+
+    @staticmethod
+    def _without(request: dict[str, Any], refused: str) -> dict[str, Any]:
+        other = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+        rest = {key: value for key, value in request.items() if key != refused}
+        return {**rest, other[refused]: request[refused]} if refused in other else rest
+
+    def _raise_if_final(self, error: openai.APIError, attempt: int) -> None:
+        if trouble := provider.explain(error, self._spec.name, self._address, self._api_key):
+            raise trouble from None  # the client's own error quotes request headers in its traceback
+        if attempt < self._patience.attempts:
+            return
+        if isinstance(error, openai.APIConnectionError) and not self._answered:
+            raise provider.unreachable(self._address) from None
+        cause = provider.scrubbed(str(error), self._api_key)
+        raise InfraError(f"{self._spec.name} at {self._address} failed {attempt} times in a row: {cause}") from None
+
+    def _delay(self, error: openai.APIError, attempt: int) -> float:
+        backoff = min(self._patience.longest_s, self._patience.first_s * 2 ** (attempt - 1))
+        return float(max(backoff * random.uniform(0.5, 1.0), provider.retry_after_s(error)))
+
+    # ------------------------------------------------------------------------------------------ the answer
+
+    def _reply(
+        self, messages: Sequence[Message], completion: ChatCompletion, *, seconds: float, waited_s: float
+    ) -> Reply:
+        choice = completion.choices[0] if completion.choices else None
+        text = (choice.message.content if choice and choice.message else None) or ""
+        usage = _reported(completion.usage)
+        if is_bound := usage is None or (usage.total == 0 and bool(text)):
+            # A few bytes a message for its role and the marks around it.
+            spent = sum(len(message.content.encode(errors="replace")) + 16 for message in messages)
+            usage = Usage(input=spent, output=len(text.encode(errors="replace")))
+        dropped = sorted(self._rejected - {"max_tokens", "max_completion_tokens"})
+        return Reply(
+            text=text,
+            usage=usage or Usage(),
+            finish_reason=(choice.finish_reason if choice else None) or "unknown",
+            seconds=seconds,
+            waited_s=waited_s,
+            usage_is_bound=is_bound,
+            note=f"not accepted by the server and left out: {', '.join(dropped)}" if dropped else "",
+        )
+
+
+def _reported(usage: CompletionUsage | None) -> Usage | None:
+    """The server's own count, made consistent: some servers leave fields out or null."""
+    if usage is None or usage.prompt_tokens is None or usage.completion_tokens is None:
+        return None
+    prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
+    spent, said = max(0, usage.prompt_tokens), max(0, usage.completion_tokens)
+    cached = (prompt.cached_tokens if prompt else None) or 0
+    reasoning = (completion.reasoning_tokens if completion else None) or 0
+    return Usage(input=spent, cached=min(max(0, cached), spent), output=said, reasoning=min(max(0, reasoning), said))
+
+
+def connect(spec: ModelSpec, environ: Mapping[str, str], base_url: str | None = None) -> OpenAIModel:
+    """The client for a race's model: address from `base_url`, the card, OPENAI_BASE_URL or OpenAI's own, in this order.
+
+    The key comes from OPENAI_API_KEY; an address other than OpenAI's may do without. Raises `ModelError`.
+    """
+    address = base_url or spec.base_url or environ.get("OPENAI_BASE_URL") or provider.OPENAI_URL
+    key = environ.get("OPENAI_API_KEY", "").strip() if spec.is_llm else ""
+    if provider.is_openai(address) and not key:
+        raise ModelError(
+            f"no key for {spec.name}",
+            "a key in the environment variable OPENAI_API_KEY",
+            "set OPENAI_API_KEY, or name another server by `base_url` on the race card or OPENAI_BASE_URL",
+        )
+    if not key.isascii() or any(character.isspace() for character in key):
+        raise ModelError("OPENAI_API_KEY holds characters no key has", "the key alone", "set OPENAI_API_KEY again")
+    return OpenAIModel(spec, address, key)
+
+
+def host_of(base_url: str) -> str:
+    """The host of an address, for limits that all calls to one provider share."""
+    return urlsplit(base_url).hostname or base_url
