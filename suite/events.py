@@ -39,6 +39,8 @@ class ModelRequested(Frozen):
     request: str
     """Digest of messages and parameters: the key for replay."""
     reserved_tokens: int
+    reserved_usd: float | None = None
+    """US dollars at most; None: the model's price is not known."""
 
 
 class ModelCalled(Frozen):
@@ -47,6 +49,7 @@ class ModelCalled(Frozen):
     request: str
     messages: tuple[Message, ...]
     reply: str
+    finish_reason: str = "stop"
     usage: Usage
     usd: float | None
     seconds: float

@@ -1,8 +1,7 @@
-"""The truth about a trial: an append-only, hash-chained file of JSON lines, and the fenced views that are told of them."""
+"""The truth about a trial: an append-only, hash-chained file of JSON lines, with fenced views told of each."""
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import json
@@ -39,8 +38,26 @@ class Entry(Frozen):
     hash: str
 
 
+def _digest(line: dict[str, JsonValue]) -> str:
+    """SHA-256 (hex) of a line's canonical JSON, its own `hash` left out.
+
+    Infinite and NaN error figures are written as Python's json writes them: a null could not be read back.
+    """
+    rest = {key: value for key, value in line.items() if key != "hash"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
 class Ledger:
     """The one writer of a trial's file. Not thread-safe: its owner serialises `append`."""
+
+    def __init__(self, path: Path, file: BinaryIO, entries: list[Entry], views: Views) -> None:
+        self.path = path
+        self._file = file
+        self._entries = entries
+        self._views = views
+        self._damaged = False
+        for entry in entries:
+            self._tell(entry)
 
     @classmethod
     def open(cls, path: Path, views: Sequence[Recorder] = (), wait_s: float = 30.0) -> Ledger:
@@ -49,18 +66,58 @@ class Ledger:
         Waits up to `wait_s` for a dying predecessor's lock. Raises `LedgerError` if it is held longer or if the file is
         not what was written.
         """
-        raise NotImplementedError
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = not path.exists()
+        file = path.open("a+b")
+        try:
+            _lock(file, path, wait_s)
+            if new:
+                _sync_folder(path.parent)  # else a power cut could lose the whole file, lines and all
+            _set_torn_line_aside(file, path)
+            file.seek(0)
+            entries = _verified(file.read(), path)
+        except BaseException:
+            file.close()
+            raise
+        return cls(path, file, entries, Views(views))
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        raise NotImplementedError
+        return tuple(self._entries)
 
     def append(self, event: Event) -> Entry:
-        """Write one line and fsync it; when this returns the event has happened."""
-        raise NotImplementedError
+        """Write one line and fsync it: when this returns the event has happened. Raises `LedgerError` if it can not."""
+        if self._damaged:
+            raise _failed_write(self.path, "an earlier write failed")
+        prev = self._entries[-1].hash if self._entries else GENESIS
+        line: dict[str, JsonValue] = {
+            "version": VERSION,
+            "seq": len(self._entries),
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "event": EVENT.dump_python(event, mode="json"),
+            "prev": prev,
+        }
+        line["hash"] = _digest(line)
+        try:
+            self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as problem:
+            # Part of the line may be on disk: nothing may follow it until the next opening has set it aside.
+            self._damaged = True
+            raise _failed_write(self.path, str(problem)) from problem
+        entry = Entry.model_validate({**line, "event": event})
+        self._entries.append(entry)
+        self._tell(entry)
+        return entry
 
     def close(self) -> None:
-        raise NotImplementedError
+        """Release the lock and let the views catch up."""
+        try:
+            self._file.close()
+        except OSError:
+            self._damaged = True  # what a failed write left in the buffer can not be flushed either
+        self._views.close()
 
     def __enter__(self) -> Ledger:
         return self
@@ -68,7 +125,105 @@ class Ledger:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
+    def _tell(self, entry: Entry) -> None:
+        first = self._entries[0].event
+        trial = first.trial.id if isinstance(first, TrialStarted) else self.path.parent.name
+        self._views.tell(trial, entry.seq, entry.event)
+
 
 def read(path: Path) -> list[Entry]:
     """All complete lines, verified; safe while the file is being written. Raises `LedgerError`."""
-    raise NotImplementedError
+    try:
+        return _verified(path.read_bytes(), path)
+    except OSError as problem:
+        raise LedgerError(
+            f"{path} can not be read: {problem.strerror}", "the ledger of a trial", "check the path"
+        ) from None
+
+
+def _verified(data: bytes, path: Path) -> list[Entry]:
+    """The entries of all terminated lines (the one being written has no newline yet)."""
+    entries: list[Entry] = []
+    for raw in data[: data.rfind(b"\n") + 1].split(b"\n")[:-1]:
+        entries.append(_entry(raw, path, len(entries), entries[-1].hash if entries else GENESIS))
+    return entries
+
+
+def _entry(raw: bytes, path: Path, seq: int, prev: str) -> Entry:
+    where = f"line {seq + 1} of {path}"
+    keep = "restore the file from a copy, or move it away to start the trial anew"
+    try:
+        line = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise LedgerError(f"{where} is not JSON", "one JSON object a line", keep) from None
+    if not isinstance(line, dict) or not isinstance(line.get("version"), int):
+        raise LedgerError(f"{where} has no version", "a line written by this program", keep)
+    if line["version"] > VERSION:
+        raise LedgerError(
+            f"{where} has version {line['version']}", f"at most version {VERSION}", "update Kernel Derby to read it"
+        )
+    if line.get("hash") != _digest(line):
+        raise LedgerError(f"{where} was edited: its hash is not that of its content", "the line as written", keep)
+    if line.get("seq") != seq or line.get("prev") != prev:
+        raise LedgerError(
+            f"{where} does not follow the line before it: lines are missing or reordered", "an unbroken chain", keep
+        )
+    try:
+        return Entry.model_validate(line)
+    except ValidationError as problem:
+        flaw = problem.errors()[0]
+        came = f"{where}: {'.'.join(map(str, flaw['loc']))}: {flaw['msg']}"
+        raise LedgerError(came, "events this version knows", "read it with the version that wrote it") from None
+
+
+def _set_torn_line_aside(file: BinaryIO, path: Path) -> None:
+    """Move what follows the last newline (the writer died within that line) to a sibling file, then cut it off."""
+    file.seek(0)
+    data = file.read()
+    whole = data.rfind(b"\n") + 1
+    if whole == len(data):
+        return
+    with path.with_suffix(".torn").open("ab") as torn:
+        torn.write(data[whole:] + b"\n")
+    file.truncate(whole)
+    os.fsync(file.fileno())
+
+
+def _lock(file: BinaryIO, path: Path, wait_s: float) -> None:
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                holder = _holder(file)
+                who = f"process {holder}" if holder else "another process"
+                todo = f"wait for it or end it (kill {holder})" if holder else "wait for it or end it"
+                raise LedgerError(f"{path} is in use by {who}", "one writer of a trial at a time", todo) from None
+            time.sleep(0.05)
+
+
+def _holder(file: BinaryIO) -> int | None:
+    """Process id of the lock's holder as the kernel lists it, None if it does not say."""
+    inode = os.fstat(file.fileno()).st_ino
+    try:
+        lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    for fields in map(str.split, lines):
+        if len(fields) > 5 and fields[1] == "FLOCK" and fields[5].endswith(f":{inode}") and int(fields[4]) > 0:
+            return int(fields[4])
+    return None
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _failed_write(path: Path, reason: str) -> LedgerError:
+    return LedgerError(f"{path} can not be written: {reason}", "space and permission", "make room, then run again")
