@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
-from urllib.parse import urlsplit
+from typing import Any
 
 import openai
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion
 
 from suite import provider
-from suite.errors import InfraError, ModelError
+from suite.errors import InfraError
 from suite.events import Message
-from suite.types import Frozen, ModelSpec, Usage
+from suite.types import ModelSpec, Usage
+from suite.workbench import EditFormat, Reply
 
-EditFormat = Literal["whole", "search_replace"]
 EDIT_FORMAT_HEADER = "X-Derby-Edit-Format"
 """Tells the tuner, which cannot read, in which form its answer is wanted."""
 
+_OTHER_NAME = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
-class Reply(Frozen):
-    """What a model said. `text` may be empty: that is a reply too."""
 
-    text: str
-    usage: Usage
-    finish_reason: str
+class ModelReply(Reply):
+    """A reply and its circumstances. `waited_s` counts failed requests too: the provider's fault, not the method's."""
+
     seconds: float
     """Of the request that was answered."""
-    waited_s: float = 0.0
-    """Spent on failed requests and between requests: the provider's fault, not the method's."""
     usage_is_bound: bool = False
     """The server reported no usage; `usage` is the number of UTF-8 bytes, which no tokenizer exceeds."""
     note: str = ""
     """What of the race's sampling policy the server did not accept."""
-
-
-class Model(Protocol):
-    def chat(self, messages: Sequence[Message], *, max_output_tokens: int, seed: int, edit_format: EditFormat) -> Reply:
-        """Ask once. Raises `ModelError` for what only the user can mend, `InfraError` for what may pass by itself."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +54,9 @@ class OpenAIModel:
     reply's `note` says so; the limit on output is given under whichever of its two names the server accepts.
     """
 
-    def __init__(self, spec: ModelSpec, base_url: str, api_key: str, patience: Patience = Patience()) -> None:
-        """Nothing is sent yet. Raises `ModelError` for an address that is none."""
+    def __init__(self, spec: ModelSpec, base_url: str | None, api_key: str, patience: Patience = Patience()) -> None:
+        """Without `base_url`: OPENAI_BASE_URL, else OpenAI's own. Sends nothing; `ModelError` for what is no address."""
+        base_url = base_url or os.environ.get("OPENAI_BASE_URL") or provider.OPENAI_URL
         self._spec, self._patience, self._api_key = spec, patience, api_key
         self._address = provider.shown(base_url)
         self._client = openai.OpenAI(
@@ -76,14 +69,20 @@ class OpenAIModel:
     def __repr__(self) -> str:
         return f"OpenAIModel({self._spec.name!r} at {self._address})"
 
-    def chat(self, messages: Sequence[Message], *, max_output_tokens: int, seed: int, edit_format: EditFormat) -> Reply:
-        """See `Model.chat`; a prompt the model cannot take raises `ContextTooLong`."""
+    def chat(
+        self, messages: Sequence[Message], *, max_output_tokens: int, seed: int, edit_format: EditFormat
+    ) -> ModelReply:
+        """See `suite.workbench.Model`."""
         began = time.monotonic()
         for attempt in range(1, self._patience.attempts + 1):
             asked = time.monotonic()
+            request = self._request(messages, max_output_tokens, seed, edit_format)
             try:
-                completion = self._ask(self._request(messages, max_output_tokens, seed, edit_format))
+                completion = self._ask(request)
             except openai.APIError as error:
+                if refusal := provider.refusal(error):
+                    waited_s = time.monotonic() - began
+                    return ModelReply(text="", finish_reason="refused", seconds=0.0, waited_s=waited_s, note=refusal)
                 self._raise_if_final(error, attempt)
                 time.sleep(self._delay(error, attempt))
                 continue
@@ -122,20 +121,14 @@ class OpenAIModel:
             completion = self._client.chat.completions.create(**request)
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
             refused = provider.refused_parameter(error, request)
-            if refused is None or refused in self._rejected:
+            if refused is None or _OTHER_NAME.get(refused) in self._rejected:
                 raise
             with self._lock:
                 self._rejected |= {refused}
-            return self._ask(self._without(request, refused))
+            return self._ask(_without(request, refused))
         if not isinstance(completion, ChatCompletion) or not isinstance(completion.choices, list):
             raise provider.not_our_protocol(self._address)
         return completion
-
-    @staticmethod
-    def _without(request: dict[str, Any], refused: str) -> dict[str, Any]:
-        other = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
-        rest = {key: value for key, value in request.items() if key != refused}
-        return {**rest, other[refused]: request[refused]} if refused in other else rest
 
     def _raise_if_final(self, error: openai.APIError, attempt: int) -> None:
         if trouble := provider.explain(error, self._spec.name, self._address, self._api_key):
@@ -155,7 +148,7 @@ class OpenAIModel:
 
     def _reply(
         self, messages: Sequence[Message], completion: ChatCompletion, *, seconds: float, waited_s: float
-    ) -> Reply:
+    ) -> ModelReply:
         choice = completion.choices[0] if completion.choices else None
         text = (choice.message.content if choice and choice.message else None) or ""
         usage = _reported(completion.usage)
@@ -163,8 +156,8 @@ class OpenAIModel:
             # A few bytes a message for its role and the marks around it.
             spent = sum(len(message.content.encode(errors="replace")) + 16 for message in messages)
             usage = Usage(input=spent, output=len(text.encode(errors="replace")))
-        dropped = sorted(self._rejected - {"max_tokens", "max_completion_tokens"})
-        return Reply(
+        dropped = sorted(self._rejected - _OTHER_NAME.keys())
+        return ModelReply(
             text=text,
             usage=usage or Usage(),
             finish_reason=(choice.finish_reason if choice else None) or "unknown",
@@ -173,6 +166,12 @@ class OpenAIModel:
             usage_is_bound=is_bound,
             note=f"not accepted by the server and left out: {', '.join(dropped)}" if dropped else "",
         )
+
+
+def _without(request: dict[str, Any], refused: str) -> dict[str, Any]:
+    """The request without a parameter; the limit on output is not given up but called by its other name."""
+    rest = {key: value for key, value in request.items() if key != refused}
+    return {**rest, _OTHER_NAME[refused]: request[refused]} if refused in _OTHER_NAME else rest
 
 
 def _reported(usage: CompletionUsage | None) -> Usage | None:
@@ -184,26 +183,3 @@ def _reported(usage: CompletionUsage | None) -> Usage | None:
     cached = (prompt.cached_tokens if prompt else None) or 0
     reasoning = (completion.reasoning_tokens if completion else None) or 0
     return Usage(input=spent, cached=min(max(0, cached), spent), output=said, reasoning=min(max(0, reasoning), said))
-
-
-def connect(spec: ModelSpec, environ: Mapping[str, str], base_url: str | None = None) -> OpenAIModel:
-    """The client for a race's model: address from `base_url`, the card, OPENAI_BASE_URL or OpenAI's own, in this order.
-
-    The key comes from OPENAI_API_KEY; an address other than OpenAI's may do without. Raises `ModelError`.
-    """
-    address = base_url or spec.base_url or environ.get("OPENAI_BASE_URL") or provider.OPENAI_URL
-    key = environ.get("OPENAI_API_KEY", "").strip() if spec.is_llm else ""
-    if provider.is_openai(address) and not key:
-        raise ModelError(
-            f"no key for {spec.name}",
-            "a key in the environment variable OPENAI_API_KEY",
-            "set OPENAI_API_KEY, or name another server by `base_url` on the race card or OPENAI_BASE_URL",
-        )
-    if not key.isascii() or any(character.isspace() for character in key):
-        raise ModelError("OPENAI_API_KEY holds characters no key has", "the key alone", "set OPENAI_API_KEY again")
-    return OpenAIModel(spec, address, key)
-
-
-def host_of(base_url: str) -> str:
-    """The host of an address, for limits that all calls to one provider share."""
-    return urlsplit(base_url).hostname or base_url

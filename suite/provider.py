@@ -23,10 +23,6 @@ _NO_MODEL = re.compile(
 )
 
 
-class ContextTooLong(ModelError):
-    """The prompt is longer than the model can take: a mistake of the method, not of the set-up."""
-
-
 def shown(base_url: str) -> str:
     """The address as it may be shown, without user name and password. Raises `ModelError` if it is none."""
     try:
@@ -61,6 +57,17 @@ def refused_parameter(error: openai.APIStatusError, request: Mapping[str, object
     return next((name for name in sent if re.search(rf"(?<!\w){name}(?!\w)", text)), None)
 
 
+def refusal(error: openai.APIError) -> str | None:
+    """Why the server refuses this one prompt, None if the error is about something else."""
+    if not isinstance(error, openai.APIStatusError) or error.status_code not in (400, 413, 422):
+        return None
+    words = _words(error)
+    if error.status_code == 413 or error.code == "context_length_exceeded" or _CONTEXT.search(words):
+        return "the prompt is too long for the model"
+    filtered = error.code in ("content_filter", "content_policy_violation", "invalid_prompt")
+    return "the provider's filter rejected the prompt" if filtered else None
+
+
 def explain(error: openai.APIError, model: str, address: str, api_key: str) -> ModelError | None:
     """The refusal as an error for the user, None if asking again may help."""
     if isinstance(error, openai.APIConnectionError):
@@ -69,8 +76,6 @@ def explain(error: openai.APIError, model: str, address: str, api_key: str) -> M
         return not_our_protocol(address)
     status, words = error.status_code, _words(error)
     said = scrubbed(words, api_key)
-    if status in (400, 413, 422) and (_CONTEXT.search(words) or error.code == "context_length_exceeded"):
-        return ContextTooLong(f"{model} refused a prompt as too long: {said}", "a shorter prompt", "show it less")
     if status == 404 or error.code == "model_not_found" or (status == 400 and _NO_MODEL.search(words)):
         return ModelError(
             f"{address} has no model {model!r} ({status})",
