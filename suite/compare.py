@@ -51,7 +51,9 @@ def compare(got: torch.Tensor, want: torch.Tensor, tolerance: OutputTolerance) -
     rms = (torch.linalg.vector_norm(wanted, dim=1, keepdim=True) / math.sqrt(counts)).clamp_(max=LARGEST)
     absolute = float(error.amax())
     relative = float((error.amax(dim=1, keepdim=True) / torch.where(rms > 0, rms, 1.0)).amax())
-    complaints = [f"{misplaced} NaN or infinite values where none belong, or missing where they do"] if misplaced else []
+    complaints = (
+        [f"{misplaced} NaN or infinite values where none belong, or missing where they do"] if misplaced else []
+    )
     complaints += _too_far(error, wanted, rms, tolerance)
     return Comparison(
         ok=not complaints,

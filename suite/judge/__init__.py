@@ -1,0 +1,1 @@
+"""The judge of the cpu lane and the processes it starts."""

@@ -25,7 +25,9 @@ class ForeignLoad:
     Time stolen by the hypervisor counts as foreign: it is lost to the timed call all the same.
     """
 
-    def __init__(self, cpus: tuple[int, ...], children_cpu_s: Callable[[], float], stat: Path = Path("/proc/stat")) -> None:
+    def __init__(
+        self, cpus: tuple[int, ...], children_cpu_s: Callable[[], float], stat: Path = Path("/proc/stat")
+    ) -> None:
         self._cpus, self._children, self._stat = cpus, children_cpu_s, stat
         self._begin = self._now()
 

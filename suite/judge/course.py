@@ -49,7 +49,7 @@ class Course:
         self._inputs.refresh(inputs, params, pool, rng)
 
     def truth(self, inputs: Inputs) -> Outputs:
-        """What the reference computes, by the outputs' names. Raises `TaskError` if that are not the definition's outputs."""
+        """What the reference computes, by the outputs' names. Raises `TaskError` if their number is wrong."""
         results = self._reference.run(*inputs.values())
         values = (results,) if isinstance(results, torch.Tensor) else tuple(results)
         names = tuple(self.task.definition.outputs)

@@ -16,7 +16,7 @@ def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
 
 
 def cache_bytes(cpus: tuple[int, ...], system: Path = Path("/sys/devices/system/cpu")) -> int:
-    """Bytes of all data caches of these cpus together, a shared cache counted once; 64 MiB if the kernel says nothing."""
+    """Bytes of all data caches of these cpus, a shared one counted once; 64 MiB if the kernel says nothing."""
     caches: dict[tuple[int, str], int] = {}
     for cpu in cpus:
         for folder in (system / f"cpu{cpu}" / "cache").glob("index*"):

@@ -57,8 +57,8 @@ class Pool:
 class Flusher:
     """Empties the caches of some cpus: a thread pinned to each reads more memory than all levels hold.
 
-    Reads, not memset: above some size the C library's memset and memcpy go round the caches. And clean lines: dirty ones
-    would have to be written back within the timed call.
+    Reads, not memset: above some size the C library's memset and memcpy go round the caches. And reads leave clean
+    lines: dirty ones would have to be written back within the timed call.
     """
 
     def __init__(self, cpus: tuple[int, ...], size: int | None = None) -> None:
@@ -76,6 +76,8 @@ class Flusher:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for thread in self._threads:
             thread.shutdown()

@@ -1,0 +1,80 @@
+"""The check split: small shapes, every input family, fresh contents; outputs against the reference, nothing timed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from suite.compare import Comparison
+from suite.judge.arena import InputArena
+from suite.judge.course import Course, Inputs, Outputs
+from suite.judge.sides import Rejected, Side, set_scene
+from suite.types import Correctness, Measurement, Split, Status, Workload
+
+
+class Tally:
+    """The worst of all comparisons of a workload, and how many there were."""
+
+    def __init__(self) -> None:
+        self._absolute = self._relative = 0.0
+        self._compared = self._referenced = 0
+
+    def add(self, comparison: Comparison, *, referenced: bool) -> None:
+        self._absolute = max(self._absolute, comparison.max_absolute_error)
+        self._relative = max(self._relative, comparison.max_relative_error)
+        self._compared += not referenced
+        self._referenced += referenced
+
+    def correctness(self) -> Correctness:
+        return Correctness(
+            max_absolute_error=self._absolute,
+            max_relative_error=self._relative,
+            compared=self._compared,
+            referenced=self._referenced,
+        )
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call of the check split, with what must come out."""
+
+    workload: Workload
+    family: str
+    inputs: Inputs
+    truth: Outputs
+
+
+def draw_cases(course: Course, rng: np.random.Generator) -> Iterator[Case]:
+    """Every check workload with every family."""
+    for workload in course.task.split(Split.CHECK):
+        for family in course.families:
+            inputs = course.make(workload, rng, family)
+            yield Case(workload, family, inputs, course.truth(inputs))
+
+
+def check(course: Course, side: Side, arena: InputArena, cases: Iterator[Case]) -> tuple[Measurement, ...]:
+    """A measurement without times for each check workload. Raises `Rejected` at the first wrong answer."""
+    workloads: dict[str, Workload] = {}
+    tallies: dict[str, Tally] = {}
+    for case in cases:
+        side.take(set_scene(course.task.definition, case.workload, arena, case.inputs))
+        side.reset()
+        side.call(course.task.timeout_s)
+        comparison = course.compare(side.outputs(), case.truth)
+        if not comparison.ok:
+            detail = wrong(side, comparison)
+            raise Rejected(Status.INCORRECT_NUMERICAL, f"{detail} (inputs of the family {case.family!r})")
+        side.check_silence()
+        workloads[case.workload.uuid] = case.workload
+        tallies.setdefault(case.workload.uuid, Tally()).add(comparison, referenced=True)
+    return tuple(
+        Measurement(workload=workloads[uuid], status=Status.PASSED, correctness=tally.correctness())
+        for uuid, tally in tallies.items()
+    )
+
+
+def wrong(side: Side, comparison: Comparison) -> str:
+    """Words for a wrong answer: what was never written, then how far off the rest is."""
+    return "; ".join(part for part in (side.unwritten(), comparison.detail) if part)
