@@ -115,7 +115,7 @@ def curve(trial: TrialRecord, axis: Axis = "evaluations") -> go.Figure:
                 hoverinfo="skip",
             ),
             _marks(passed, axis, "candidate", {"color": colour, "size": 8}),
-            _marks(failed, axis, "failed", {"color": GREY, "size": 9, "symbol": "x-thin", "line": {"width": 2}}),
+            _marks(failed, axis, "failed", {"size": 9, "symbol": "x-thin", "line": {"width": 2, "color": GREY}}),
         ]
     )
     return _ground(figure, axis, height=380)
@@ -127,7 +127,7 @@ def _marks(attempts: Sequence[Attempt], axis: Axis, name: str, marker: dict[str,
         y=[attempt.score.value for attempt in attempts],
         mode="markers",
         name=name,
-        marker=marker if "line" not in marker else {**marker, "line": {"width": 2, "color": GREY}},
+        marker=marker,
         customdata=[[attempt.number, attempt.status.value, words.interval(attempt.score)] for attempt in attempts],
         hovertemplate="candidate %{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]} ×<extra></extra>",
     )

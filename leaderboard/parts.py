@@ -1,0 +1,57 @@
+"""Pieces that both pages show: empty and error states, the footer, the words behind marks and endings."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from leaderboard import words
+from leaderboard.records import Notice, Survey
+
+REFRESH = "5s"
+"""How often a page with an unfinished trial reads the ledgers again."""
+
+MARKS = """
+- **speedup**: time of the baseline / time of the candidate, both measured in the same session on the same contents;
+  the geometric mean over workloads. 1.00 is the baseline, below 1 is slower. A wrong or failed workload makes it 0.
+- **held-out**: the champion on workloads no method saw, measured again after the trial with fresh secret seeds.
+  This number is ranked. **search**: the same measurement on the workloads methods saw. **search-time**: what the trial
+  itself measured; being the best of many noisy numbers it is flattering.
+- **interval**: 95 %; over seeds (Student's t on the log-speedup) from three seeds on, else over launches of one
+  champion, which says nothing about luck between seeds.
+- **rank**: 1 + the number of methods shown to be better (Welch's t over seeds, Holm, 5 %); methods that cannot be told
+  apart share a rank. Fewer than three seeds: not ranked.
+- **preliminary**: fewer than five seeds. **no LLM**: no language model was asked; such rows are never in one
+  table with a real model's. **machine busy**: other processes used the machine while the number was timed.
+- **claimed**: measured elsewhere and not judged again here; all other numbers were measured by this installation.
+- **GFLOPS, GB/s**: necessary operations and bytes / median time of the champion, geometric mean over the held-out
+  workloads.
+"""
+
+
+def empty(survey: Survey) -> bool:
+    """Says so where there is nothing to show; True if there is not."""
+    if survey.trials:
+        return False
+    st.title("Kernel Derby")
+    st.info("No race yet. Run `make demo` for a first one (about three minutes), then reload this page.")
+    notices(survey.notices)
+    return True
+
+
+def notices(found: tuple[Notice, ...]) -> None:
+    """Ledgers that are not on the board, each in three parts."""
+    if not found:
+        return
+    st.warning(f"{len(found)} ledger{'s' if len(found) > 1 else ''} cannot be read and so is not counted here.")
+    with st.expander("What is wrong, and what to do"):
+        for notice in found:
+            text = f"{notice.ledger}\n{notice.came}\n  expected: {notice.expected}\n  do: {notice.todo}"
+            st.code(text, language=None, wrap_lines=True)
+
+
+def footer(survey: Survey) -> None:
+    """Where the numbers come from and how old they are."""
+    if survey.as_of:
+        st.caption(
+            f"Kernel Derby · data as of {words.moment(survey.as_of)} · every number is derived from the ledgers."
+        )

@@ -1,0 +1,212 @@
+"""The page that compares methods: one table per set of conditions, its intervals and convergence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from urllib.parse import urlencode
+
+import pandas as pd
+import streamlit as st
+
+from leaderboard import charts, loading, parts, words
+from leaderboard.records import State, Survey, TrialRecord
+from leaderboard.standings import Row, Table, as_dicts, standings
+
+NUMBER = st.column_config.NumberColumn
+TEXT = st.column_config.TextColumn
+
+
+def show() -> None:
+    survey = loading.current()
+    if parts.empty(survey):
+        return
+    st.title("Standings")
+    tables = standings(survey.trials)
+    left, middle, right = st.columns([1, 2, 4])
+    edition = left.selectbox("Edition", _distinct(tables, "edition"), key="edition", bind="query-params")
+    tables = tuple(table for table in tables if table.partition.edition == edition)
+    task = middle.selectbox("Task", _distinct(tables, "task"), key="task", bind="query-params")
+    tables = tuple(table for table in tables if table.partition.task == task)
+    titles = {table.partition.id: f"{table.partition.title} · {table.partition.id}" for table in tables}
+    chosen = right.selectbox(
+        "Conditions (only trials that share all of them are compared)",
+        list(titles.values()),
+        key="conditions",
+        bind="query-params",
+    )
+    wanted = next(table.partition.id for table in tables if titles[table.partition.id] == chosen)
+    running = any(trial.state == State.RUNNING for trial in survey.trials)
+    st.fragment(_body, run_every=parts.REFRESH if running else None)(wanted)
+
+
+def _distinct(tables: Sequence[Table], name: str) -> list[str]:
+    return list(dict.fromkeys(getattr(table.partition, name) for table in tables))
+
+
+def _body(wanted: str) -> None:
+    # Read again: this part reruns alone while trials are running.
+    survey = loading.current()
+    table = next((table for table in standings(survey.trials) if table.partition.id == wanted), None)
+    if table is None:
+        st.info("These trials are gone from the runs folder. Reload the page.")
+        return
+    names = {name for row in table.rows for name in row.trials}
+    trials = [trial for trial in survey.trials if trial.id in names]
+    _headline(table, trials, survey)
+    st.dataframe(
+        frame(table),
+        hide_index=True,
+        column_config=_columns(table),
+        alt=f"Standings of {table.partition.task}, one row per method",
+    )
+    _downloads(table)
+    with st.expander("What the numbers and marks mean"):
+        st.markdown(parts.MARKS)
+    _charts(table, trials)
+    st.subheader("Trials")
+    st.dataframe(trial_frame(trials), hide_index=True, column_config=_trial_columns(), alt="All trials of this table")
+    parts.notices(survey.notices)
+    parts.footer(survey)
+
+
+def _headline(table: Table, trials: Sequence[TrialRecord], survey: Survey) -> None:
+    ranked = [row for row in table.rows if row.kind == "method" and row.heldout is not None]
+    starter = next(row for row in table.rows if row.kind == "starter")
+    done = sum(trial.state == State.FINISHED for trial in trials)
+    judged = sum(len(trial.attempts) for trial in trials)
+    columns = st.columns(4)
+    if ranked:
+        columns[0].metric("Best held-out speedup", f"{words.interval(ranked[0].heldout)} ×", border=True)
+        columns[0].caption(f"{charts.label(ranked[0])} over the baseline, {ranked[0].seeds} seed(s)")
+    else:
+        columns[0].metric("Best held-out speedup", "not measured yet", border=True)
+    columns[1].metric("Starter (evaluation 0)", f"{words.three(starter.search_time)} ×", border=True)
+    columns[1].caption("search workloads, over the baseline")
+    columns[2].metric("Trials finished", f"{done} of {len(trials)}", border=True)
+    columns[2].caption(f"{judged} candidates judged")
+    columns[3].metric("Data as of", words.moment(survey.as_of) if survey.as_of else words.NONE, border=True)
+    columns[3].caption(table.partition.device)
+
+
+def frame(table: Table) -> pd.DataFrame:
+    """The table as shown: numbers where a column is sorted by them, words elsewhere."""
+    return pd.DataFrame([_line(row) for row in table.rows])
+
+
+def _line(row: Row) -> dict[str, object]:
+    return {
+        "rank": str(row.rank) if row.rank else words.NONE,
+        "method": charts.label(row),
+        "heldout": row.heldout.value if row.heldout else None,
+        "heldout_interval": _brackets(row, "heldout"),
+        "search": row.search.value if row.search else None,
+        "search_interval": _brackets(row, "search"),
+        "search_time": row.search_time,
+        "seeds": row.seeds or None,
+        "evaluations": row.evaluations,
+        "tokens": words.NONE if row.tokens is None else words.tokens(row.tokens),
+        "usd": words.NONE if row.kind != "method" else words.usd(row.usd),
+        "wall": words.NONE if row.wall_s is None else words.seconds(row.wall_s),
+        "gflops": row.gflops,
+        "gbytes_per_s": row.gbytes_per_s,
+        "marks": ", ".join(row.marks),
+        "checked": "" if row.kind == "baseline" else "verified" if row.verified else "claimed",
+        "measured": words.moment(row.measured) if row.measured else words.NONE,
+    }
+
+
+def _brackets(row: Row, which: str) -> str:
+    estimate = row.heldout if which == "heldout" else row.search
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return words.NONE
+    return f"{words.three(estimate.low)} – {words.three(estimate.high)}"
+
+
+def _columns(table: Table) -> dict[str, object]:
+    small = any(0 < (row.heldout.value if row.heldout else 1) < 0.1 for row in table.rows)
+    speed = "%.3f" if small else "%.2f"
+    return {
+        "rank": TEXT(
+            "Rank", width=50, help="Shared where a test over seeds cannot tell methods apart; – is not ranked."
+        ),
+        "method": TEXT("Method", width=150),
+        "heldout": NUMBER("Held-out (×)", format=speed, width=90, help="Ranked: champions on workloads no method saw."),
+        "heldout_interval": TEXT("95 % interval", width=100),
+        "search": NUMBER("Search (×)", format=speed, width=80, help="The same re-measurement on the search workloads."),
+        "search_interval": TEXT("95 % interval ", width=100),
+        "search_time": NUMBER("Search-time (×)", format=speed, width=105, help="What the trials themselves measured."),
+        "seeds": NUMBER("Seeds", format="%d", width=55),
+        "evaluations": NUMBER("Evaluations", format="%.0f", width=85, help="Charged, mean per trial."),
+        "tokens": TEXT("Tokens", width=70, help="Input + output, mean per trial."),
+        "usd": TEXT("US$", width=65, help="Mean per trial."),
+        "wall": TEXT("Time", width=90, help="Charged wall time, mean per trial."),
+        "gflops": NUMBER("GFLOPS", format="%.1f", width=70),
+        "gbytes_per_s": NUMBER("GB/s", format="%.1f", width=60),
+        "marks": TEXT("Marks", width=190),
+        "checked": TEXT("Checked", width=70),
+        "measured": TEXT("Measured", width=150),
+    }
+
+
+def _downloads(table: Table) -> None:
+    rows = as_dicts([table])
+    name = f"standings-{table.partition.edition}-{table.partition.id}"
+    left, right, _ = st.columns([1, 1, 6])
+    csv = pd.DataFrame(rows).to_csv(index=False)
+    left.download_button("Table as CSV", csv, f"{name}.csv", "text/csv", on_click="ignore")
+    text = json.dumps(rows, indent=1)
+    right.download_button("Table as JSON", text, f"{name}.json", "application/json", on_click="ignore")
+
+
+def _charts(table: Table, trials: Sequence[TrialRecord]) -> None:
+    left, right = st.columns(2)
+    with left:
+        st.subheader("Speedup of the champions")
+        st.caption("Large dots: held-out workloads; small rings: search workloads. Bars: 95 % interval.")
+        st.plotly_chart(charts.intervals(table), key="intervals", alt="Speedup and interval of each method")
+    with right:
+        st.subheader("Convergence")
+        axis = st.segmented_control(
+            "Against", charts.AXES, default="evaluations", required=True, key="axis", bind="query-params"
+        )
+        figure = charts.curves(trials, axis or "evaluations")
+        st.plotly_chart(figure, key="curves", alt="Best search-time speedup so far of each trial")
+
+
+def trial_frame(trials: Sequence[TrialRecord]) -> pd.DataFrame:
+    """The trials of a table, with the address of each one's page."""
+    return pd.DataFrame([_trial_line(trial) for trial in trials])
+
+
+def _trial_line(trial: TrialRecord) -> dict[str, object]:
+    limit = trial.spec.budget.evaluations
+    return {
+        "page": f"trial?{urlencode({'trial': trial.id})}",
+        "method": trial.spec.method.name,
+        "options": words.options(trial.spec.method),
+        "seed": trial.spec.seed,
+        "state": trial.state.value,
+        "reason": trial.reason,
+        "evaluations": f"{trial.spent.evaluations} of {limit}" if limit else str(trial.spent.evaluations),
+        "search_time": trial.best.score.value if trial.best else None,
+        "heldout": words.interval(trial.champion.heldout) if trial.champion else words.NONE,
+        "busy": "machine busy" if trial.busy else "",
+        "last": words.moment(trial.last),
+    }
+
+
+def _trial_columns() -> dict[str, object]:
+    return {
+        "page": st.column_config.LinkColumn("Page", display_text="open", width=60),
+        "method": TEXT("Method"),
+        "options": TEXT("Options"),
+        "seed": NUMBER("Seed", format="%d", width=55),
+        "state": TEXT("State"),
+        "reason": TEXT("Reason"),
+        "evaluations": TEXT("Evaluations"),
+        "search_time": NUMBER("Best at search time (×)", format="%.2f"),
+        "heldout": TEXT("Champion, held-out (×)"),
+        "busy": TEXT("Marks"),
+        "last": TEXT("Last line of the ledger"),
+    }
