@@ -55,7 +55,7 @@ class OpenAIModel:
     """
 
     def __init__(self, spec: ModelSpec, base_url: str | None, api_key: str, patience: Patience = Patience()) -> None:
-        """Without `base_url`: OPENAI_BASE_URL, else OpenAI's own. Sends nothing; `ModelError` for what is no address."""
+        """Without `base_url`: OPENAI_BASE_URL, else OpenAI's own. Sends nothing; `ModelError` if it is no address."""
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or provider.OPENAI_URL
         self._spec, self._patience, self._api_key = spec, patience, api_key
         self._address = provider.shown(base_url)
