@@ -1,0 +1,102 @@
+"""Entry of the untrusted side: `python -I suite/child '{...}'`, started by the judge as zygote or to confine a program.
+
+The zygote imports torch once and forks a keeper for each order that comes down its socket. It must have one thread
+only (a forked copy of an OpenMP or BLAS pool hangs), holds no secret, and ends with the judge.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import traceback
+
+# Before `import wire`'s neighbours can import torch: OpenMP reads the allowed CPUs when it is loaded.
+CONFIG = json.loads(sys.argv[1]) if __name__ == "__main__" else {}
+if "cpus" in CONFIG:
+    os.sched_setaffinity(0, CONFIG["cpus"])
+
+import cgroup  # noqa: E402
+import syscalls  # noqa: E402
+import wire  # noqa: E402
+
+FDS = 5
+
+
+def zygote(config: dict) -> None:
+    """Serve until the judge's end of the socket closes, then leave nothing behind."""
+    import keeper  # noqa: PLC0415 torch, which the other mode of this program can do without
+
+    control = socket.socket(fileno=config["fd"])
+    threads = len(os.listdir("/proc/self/task"))
+    if threads != 1:
+        sys.exit(f"the zygote has {threads} threads instead of 1: a library ignores OPENBLAS_NUM_THREADS and its like")
+    syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)  # so that orphans of a killed keeper are reaped
+    wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(woken)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    gc.collect()
+    gc.freeze()
+    control.send(wire.pack(wire.Message(wire.Kind.READY)))
+    poller = select.poll()
+    poller.register(control, select.POLLIN)
+    poller.register(wake, select.POLLIN)
+    while True:
+        ready = {fd for fd, _ in poller.poll()}
+        if wake in ready:
+            with contextlib.suppress(BlockingIOError):
+                os.read(wake, 1024)
+            _reap(os.WNOHANG)
+        if control.fileno() in ready:
+            order, fds = wire.receive_json(control, FDS)
+            if order is None:
+                break
+            _fork_keeper(keeper.run, order | config, fds, [control.fileno(), wake, woken])
+    _end(config["scratch_root"])
+
+
+def _fork_keeper(run, order: dict, fds: list[int], ours: list[int]) -> None:
+    parent = os.getpid()
+    if os.fork() == 0:
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for fd in ours:
+                os.close(fd)
+            run(order | {"zygote": parent}, fds)
+        except BaseException:  # noqa: BLE001 the fence: a fork must never go on as a second zygote
+            traceback.print_exc()
+            sys.stderr.flush()
+        finally:
+            os._exit(0)
+    for fd in fds:
+        os.close(fd)
+
+
+def _reap(options: int) -> None:
+    """Take in the ended children; a keeper's control group goes with it."""
+    with contextlib.suppress(ChildProcessError):
+        while pid := os.waitpid(-1, options)[0]:
+            cgroup.remove(pid)
+
+
+def _end(scratch_root: str) -> None:
+    """The judge is gone, so every keeper sees its own channel closed and ends by itself."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    _reap(0)
+    shutil.rmtree(scratch_root, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    if "run" in CONFIG:
+        import confine
+
+        confine.run(CONFIG)
+    else:
+        zygote(CONFIG)

@@ -1,0 +1,65 @@
+"""A control group for each candidate, where one can be made: a cap on processes and threads, version 1 or 2."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+ROOT = Path("/sys/fs/cgroup")
+PREFIX = "derby-"
+
+
+def _parent() -> Path | None:
+    """Our own group in the hierarchy that has the pids controller."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if "pids" in controllers.split(","):
+            return ROOT / "pids" / path.lstrip("/")
+    unified = [ROOT / line.split(":", 2)[2].lstrip("/") for line in lines if line.startswith("0::")]
+    return unified[0] if unified else None
+
+
+def join(most: int) -> str:
+    """Put this process and its children into a new group of at most `most` tasks; returns words for the profile."""
+    parent = _parent()
+    if parent is None:
+        return "none"
+    group = parent / f"{PREFIX}{os.getpid()}"
+    try:
+        group.mkdir(exist_ok=True)
+        (group / "pids.max").write_text(str(most))
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+    except OSError:  # read-only, not ours, or a version 2 parent that does not hand the controller down
+        remove(os.getpid())
+        return "none"
+    return f"cgroup, {most} tasks"
+
+
+def close(pid: int) -> None:
+    """Let nothing more be started in the group of the process `pid`."""
+    parent = _parent()
+    for group in [] if parent is None else [parent / f"{PREFIX}{pid}", parent]:
+        if group.name == f"{PREFIX}{pid}" and (group / "pids.max").exists():
+            (group / "pids.max").write_text("0")
+
+
+def remove(pid: int) -> None:
+    """Remove the group of the ended process `pid`, if there is one; its last tasks may need a moment to leave."""
+    parent = _parent()
+    if parent is None:
+        return
+    group = parent / f"{PREFIX}{pid}"
+    for _ in range(20):
+        try:
+            group.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(0.002)
+        else:
+            return

@@ -1,0 +1,89 @@
+"""One process between the zygote and a candidate: makes the namespaces, and answers for their being empty at the end.
+
+    zygote ── keeper ─┬─ init        pid 1 of the namespace: when it dies the kernel kills all that is in it
+                      └─ candidate   pid 2
+
+Both are children of the keeper, which itself stays outside, so it knows the pids that the judge sees. The candidate
+must be waited for before init: init's own end waits until the namespace is empty.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+
+import cgroup
+import reaper
+import sandbox
+import syscalls
+import wire
+import worker
+
+TASKS = 64
+"""Most processes and threads of a candidate, beyond the threads it is given."""
+
+
+def run(order: dict, fds: list[int]) -> None:
+    """The keeper's whole life. `fds`: the candidate's channel, the keeper's own, log, inputs, outputs."""
+    channel = socket.socket(fileno=fds[1])
+    without = frozenset(order["without"])
+    profile = {"pids": "none" if "cgroup" in without else cgroup.join(TASKS + order["threads"])}
+    profile["namespaces"] = "none" if "namespaces" in without else sandbox.enter_namespaces()
+    separate = profile["namespaces"] != "none"
+    # Only now: entering a user namespace changes credentials, which clears it.
+    syscalls.die_with_parent(signal.SIGKILL)
+    if os.getppid() != order["zygote"]:
+        return
+    if not separate:
+        syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
+    profile["scratch"] = sandbox.mount_scratch(order["scratch"]) if separate else "folder"
+    life, held = os.pipe()
+    init = _fork_init(life) if separate else 0
+    candidate = os.fork()
+    if candidate == 0:
+        channel.close()
+        os.close(held)
+        worker.run(order, [fds[0], *fds[2:]], profile)
+    for fd in (life, fds[0], *fds[2:]):
+        os.close(fd)
+    channel.send(wire.pack(wire.Message(wire.Kind.STARTED, number=init, code=candidate)))
+    _watch(channel, init, candidate)
+
+
+def _fork_init(life: int) -> int:
+    """A process that does nothing until the keeper is gone. The kernel reaps orphans for it (SIGCHLD is ignored)."""
+    pid = os.fork()
+    if pid:
+        return pid
+    syscalls.die_with_parent(signal.SIGKILL)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    os.dup2(life, 0)
+    os.closerange(1, os.sysconf("SC_OPEN_MAX"))
+    os.read(0, 1)
+    os._exit(0)
+
+
+def _watch(channel: socket.socket, init: int, candidate: int) -> None:
+    """Until the candidate ends or the judge asks (or is gone): then kill and reap everything, and say so."""
+    ended = os.pidfd_open(candidate)
+    poller = select.poll()
+    poller.register(channel, select.POLLIN)
+    poller.register(ended, select.POLLIN)
+    poller.poll()
+    # What it died of must be known before we kill it ourselves.
+    done, status = os.waitpid(candidate, os.WNOHANG)
+    if not done:
+        os.kill(candidate, signal.SIGKILL)
+        _, status = os.waitpid(candidate, 0)
+    with contextlib.suppress(OSError):  # the judge is gone; the killing goes on
+        channel.send(wire.pack(wire.Message(wire.Kind.EXITED, code=status)))
+    if init:
+        os.kill(init, signal.SIGKILL)
+        os.waitpid(init, 0)
+    else:
+        reaper.kill_descendants()
+    with contextlib.suppress(OSError):
+        channel.send(wire.pack(wire.Message(wire.Kind.EMPTY)))

@@ -1,0 +1,70 @@
+"""System calls that Python 3.11 has no name for."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = (
+    0x20000,
+    0x8000000,
+    0x10000000,
+    0x20000000,
+    1 << 30,
+)
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x8, 0x4000, 0x40000
+PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 1, 24, 36, 38, 47
+PR_CAP_AMBIENT_CLEAR_ALL = 4
+CAPABILITY_VERSION_3 = 0x20080522
+SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
+
+
+def _checked(result: int, name: str) -> int:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"{name}: {os.strerror(code)}")
+    return result
+
+
+def syscall(number: int, *arguments: object) -> int:
+    """Raises `OSError`."""
+    LIBC.syscall.restype = ctypes.c_long
+    passed = [ctypes.c_long(value) if isinstance(value, int) else value for value in arguments]
+    return _checked(LIBC.syscall(ctypes.c_long(number), *passed), f"system call {number}")
+
+
+def prctl(option: int, *arguments: int) -> None:
+    """Raises `OSError`."""
+    filled = [*arguments, 0, 0, 0, 0][:4]
+    _checked(LIBC.prctl(option, *map(ctypes.c_ulong, filled)), f"prctl {option}")
+
+
+def unshare(flags: int) -> None:
+    """Raises `OSError`."""
+    _checked(LIBC.unshare(flags), "unshare")
+
+
+def mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
+    """Raises `OSError`."""
+    kind_bytes = None if kind is None else kind.encode()
+    result = LIBC.mount(source.encode(), target.encode(), kind_bytes, ctypes.c_ulong(flags), options.encode() or None)
+    _checked(result, f"mount on {target}")
+
+
+def die_with_parent(signal_number: int) -> None:
+    """Have the kernel send us the signal when the parent's thread ends; the caller checks that it has not ended yet."""
+    prctl(PR_SET_PDEATHSIG, signal_number)
+
+
+def drop_capabilities() -> None:
+    """Give up every capability for good. Raises `OSError`."""
+    for capability in range(64):
+        try:
+            prctl(PR_CAPBSET_DROP, capability)
+        except OSError:  # past the last one, or not ours to drop: the sets below are emptied anyway
+            break
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL)
+    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
+    syscall(SYS_CAPSET[os.uname().machine], ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)()))
