@@ -21,7 +21,7 @@ MESSAGE_TOKENS = 16
 MILLION = 1_000_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reservation:
     """What a model call may cost at most; `max_output` is what it must be limited to."""
 
@@ -85,6 +85,12 @@ class Meter:
         """Begin to count time; until then none passes."""
         with self._lock:
             self._started = self._clock()
+
+    def pause(self) -> None:
+        """Count no more time."""
+        with self._lock:
+            self._base = self._now = self.spent
+            self._started = None
 
     @property
     def spent(self) -> Spent:
@@ -162,9 +168,10 @@ class Meter:
             return usd
 
     def release_call(self, reservation: Reservation) -> None:
-        """Give a reservation back: the call failed and cost nothing."""
+        """Give a reservation back: the call failed and cost nothing. One that is settled already stays so."""
         with self._settled:
-            self._held.remove(reservation)
+            if reservation in self._held:
+                self._held.remove(reservation)
             self._settled.notify_all()
 
     def wait(self, timeout_s: float) -> None:

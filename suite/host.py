@@ -1,0 +1,107 @@
+"""The process a method runs in (`python -m suite.host`): its order on stdin, its workbench behind the gateway.
+
+Two processes: a keeper, which holds no foreign code, and beneath it the method. Stdin stays open as a leash: when the
+trial's process dies, however it dies, the keeper reads its end and kills the whole group, the method's own children
+too. If the keeper dies the kernel kills the method.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import select
+import signal
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from suite import confine
+from suite.client import GatewayBench
+from suite.errors import BudgetExhausted, MethodError, Stopped
+
+SUITE = Path(__file__).resolve().parent
+
+
+def keep(method: int) -> int:
+    """Wait for the method's end and return its exit code (128 + signal if killed); at the leash's end kill the group."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is meant for the method
+    handle = os.pidfd_open(method)
+    poll = select.poll()
+    poll.register(sys.stdin.fileno(), select.POLLIN | select.POLLHUP)
+    poll.register(handle, select.POLLIN)
+    while True:
+        ready = {descriptor for descriptor, _ in poll.poll()}
+        if handle in ready:
+            code = os.waitstatus_to_exitcode(os.waitpid(method, 0)[1])
+            return code if code >= 0 else 128 - code
+        if not os.read(sys.stdin.fileno(), 4096):
+            os.killpg(0, signal.SIGKILL)
+
+
+def run(order: dict[str, Any], keeper: int) -> NoReturn:
+    """Run the method to its end; the exit code is 0 if it ended of itself, by its budget or by a stop."""
+    confine.die_with(keeper, signal.SIGKILL)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, sys.stdin.fileno())
+    with GatewayBench.from_environment() as bench:
+        method = load(order["target"], order["options"], bench)
+        try:
+            method.search(bench)
+        except (BudgetExhausted, Stopped) as end:
+            print(end, file=sys.stderr)
+    sys.exit(0)
+
+
+def load(target: str, options: dict[str, Any], bench: GatewayBench) -> Any:
+    """The method, its module imported behind the fence. Raises `MethodError`.
+
+    The package's folder is looked up before the fence closes, since it alone of the path it lies on may be read after.
+    """
+    module, _, name = target.partition(":")
+    package = module.partition(".")[0]
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.loader is None:
+        raise MethodError(
+            f"there is no module {package!r}", "an importable module:Class", "install it or mend the name"
+        )
+    places = list(spec.submodule_search_locations or [])
+    if not places and spec.origin:
+        places = [str(Path(spec.origin).parent)]
+    code = [*confine.SYSTEM, *confine.PROC, sys.prefix, sys.base_prefix, SUITE, *_libraries(), *places]
+    confine.confine(code, [bench.folder, os.devnull], bench.port)
+    if package not in sys.modules:
+        top = importlib.util.module_from_spec(spec)
+        sys.modules[package] = top
+        spec.loader.exec_module(top)
+    try:
+        made = getattr(importlib.import_module(module), name)
+    except AttributeError:
+        raise MethodError(f"{module} has no {name!r}", "module:Class", "mend the name") from None
+    return made(**options)
+
+
+def _libraries() -> list[str]:
+    """Folders of installed packages, wherever this interpreter finds them."""
+    return [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages", "lib-dynload")]
+
+
+def main() -> int:
+    """Read the order (one line: {"target": "module:Class", "options": {...}}), then keep or run."""
+    line = b""
+    while not line.endswith(b"\n"):
+        part = os.read(sys.stdin.fileno(), 1 << 16)
+        if not part:
+            return 2
+        line += part
+    keeper = os.getpid()
+    method = os.fork()
+    if method == 0:
+        run(json.loads(line), keeper)
+    return keep(method)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

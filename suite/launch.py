@@ -1,0 +1,110 @@
+"""Starts a method's process, follows it and ends it, from the trial's side."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from suite.client import GATEWAY, TOKEN
+from suite.types import MethodSpec
+
+LOG_LIMIT = 1 << 20
+"""Bytes of method.log; what a method prints beyond is read and dropped, so that it never blocks."""
+
+TAIL = 4000
+GRACE_S = 2.0
+"""Between asking a method to end and ending it."""
+
+KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH")
+"""Of the environment; no key of any model is among it."""
+
+
+class MethodProcess:
+    """A method at work: a keeper and, beneath it, the method, in a session and process group of their own."""
+
+    def __init__(self, method: MethodSpec, seed: int, folder: Path, url: str, token: str) -> None:
+        """Start it; `folder` is the trial's, in which scratch/ is made anew. `url` and `token` are the gateway's."""
+        scratch = folder / "scratch"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        self._log = folder / "method.log"
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "suite.host"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=scratch,
+            env=_environment(seed, scratch, url, token),
+            start_new_session=True,
+        )
+        self._handle = os.pidfd_open(self._process.pid)
+        self._pump = threading.Thread(target=self._copy, name="method-log", daemon=True)
+        self._pump.start()
+        order = json.dumps({"target": method.target, "options": method.options})
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(order.encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it died at once; its exit code says so
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether it has ended; waits for that at most `timeout_s`."""
+        return bool(select.select([self._handle], [], [], timeout_s)[0])
+
+    def end(self) -> int:
+        """Make sure that nothing of it is left and return its exit code (128 + signal, or minus it, if killed)."""
+        if not self.wait(0):
+            self._signal(signal.SIGTERM)
+            self.wait(GRACE_S)
+        # The keeper is not reaped yet, so its number can not have passed to another group.
+        self._signal(signal.SIGKILL)
+        code = self._process.wait()
+        self._pump.join(GRACE_S)
+        os.close(self._handle)
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.close()
+        except BrokenPipeError:
+            pass
+        return code
+
+    def tail(self) -> str:
+        """The end of what it printed."""
+        return self._log.read_bytes()[-TAIL:].decode(errors="replace")
+
+    def _signal(self, number: int) -> None:
+        try:
+            os.killpg(self._process.pid, number)
+        except ProcessLookupError:
+            pass
+
+    def _copy(self) -> None:
+        assert self._process.stdout is not None
+        room = LOG_LIMIT
+        with self._log.open("wb") as log, self._process.stdout as output:
+            while part := output.read1(1 << 16):
+                log.write(part[:room])
+                log.flush()
+                room = max(room - len(part), 0)
+
+
+def _environment(seed: int, scratch: Path, url: str, token: str) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    return {
+        **kept,
+        "HOME": str(scratch),
+        "TMPDIR": str(scratch),
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path and os.path.isdir(path)),
+        "PYTHONHASHSEED": str(seed % 2**32),
+        "PYTHONUNBUFFERED": "1",
+        GATEWAY: url,
+        TOKEN: token,
+    }
