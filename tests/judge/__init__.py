@@ -1,0 +1,1 @@
+"""The judge, tried on a small task with real processes."""
