@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from leaderboard import words
 from leaderboard.records import Attempt, TrialRecord
 from leaderboard.standings import Row, Table
+from suite.score import ZERO
 from suite.types import Status
 
 Axis = Literal["evaluations", "tokens", "USD", "wall seconds"]
@@ -17,6 +18,8 @@ AXES: tuple[Axis, ...] = ("evaluations", "tokens", "USD", "wall seconds")
 
 GREY = "#8a8f98"
 """For starter, baseline and failures: readable on light and dark ground."""
+
+BASELINE = {"color": GREY, "width": 1, "dash": "dash"}
 
 # Okabe and Ito's palette without yellow and black, which vanish on one of the two grounds. The methods we know keep
 # their colour whatever else is on the board; others take what is left, in order of name.
@@ -38,17 +41,22 @@ def colours(methods: Iterable[str]) -> dict[str, str]:
 
 
 def intervals(table: Table) -> go.Figure:
-    """A dot and 95 % interval per method: held-out filled, search hollow; a line at the baseline."""
+    """A dot and 95 % interval per method: held-out filled, search hollow below it; a line at the baseline."""
     rows = [row for row in table.rows if row.kind == "method" and row.heldout is not None][::-1]
     palette = colours(row.name for row in rows)
-    figure = go.Figure()
-    for split, symbol in (("held-out", "circle"), ("search", "circle-open")):
-        for row in rows:
-            figure.add_trace(_dot(row, split, symbol, palette[row.name]))
-    figure.add_vline(x=1.0, line={"color": GREY, "width": 1, "dash": "dash"}, annotation_text="baseline")
+    figure = go.Figure(
+        [
+            _dot(row, split, place, palette[row.name])
+            for place, row in enumerate(rows)
+            for split in ("held-out", "search")
+        ]
+    )
+    figure.add_vline(x=1.0, line=BASELINE, annotation_text="baseline", annotation_position="top left")
     figure.update_xaxes(title_text="speedup over the baseline (×), 95 % interval", rangemode="tozero")
-    figure.update_yaxes(title_text="", categoryorder="array", categoryarray=[label(row) for row in rows])
-    return _dressed(figure, height=150 + 44 * len(rows), legend=False)
+    figure.update_yaxes(
+        tickvals=list(range(len(rows))), ticktext=[label(row) for row in rows], range=[-0.6, len(rows) - 0.4]
+    )
+    return _dressed(figure, height=130 + 70 * len(rows), legend=False)
 
 
 def label(row: Row) -> str:
@@ -56,19 +64,20 @@ def label(row: Row) -> str:
     return f"{row.name} ({row.options})" if row.options else row.name
 
 
-def _dot(row: Row, split: str, symbol: str, colour: str) -> go.Scatter:
-    estimate = row.heldout if split == "held-out" else row.search
-    value = estimate.value if estimate else None
+def _dot(row: Row, split: str, place: int, colour: str) -> go.Scatter:
+    first = split == "held-out"
+    estimate = (row.heldout if first else row.search) or ZERO
     bars = None
-    if estimate is not None and estimate.low is not None and estimate.high is not None:
-        bars = {"array": [estimate.high - estimate.value], "arrayminus": [estimate.value - estimate.low]}
+    if estimate.low is not None and estimate.high is not None:
+        reach = {"array": [estimate.high - estimate.value], "arrayminus": [estimate.value - estimate.low]}
+        bars = {**reach, "color": colour, "thickness": 2 if first else 1}
     return go.Scatter(
-        x=[value],
-        y=[label(row)],
+        x=[estimate.value],
+        y=[place if first else place - 0.22],
         mode="markers",
         name=f"{label(row)}, {split}",
-        marker={"symbol": symbol, "size": 12 if split == "held-out" else 8, "color": colour},
-        error_x={**bars, "color": colour, "thickness": 2 if split == "held-out" else 1} if bars else None,
+        marker={"symbol": "circle" if first else "circle-open", "size": 12 if first else 8, "color": colour},
+        error_x=bars,
         hovertemplate=f"{label(row)}<br>{split}: {words.interval(estimate)} ×<br>{row.seeds} seeds<extra></extra>",
     )
 
@@ -143,7 +152,7 @@ def _at(attempt: Attempt, axis: Axis) -> float | None:
 
 
 def _ground(figure: go.Figure, axis: Axis, height: int) -> go.Figure:
-    figure.add_hline(y=1.0, line={"color": GREY, "width": 1, "dash": "dash"}, annotation_text="baseline")
+    figure.add_hline(y=1.0, line=BASELINE, annotation_text="baseline", annotation_position="top left")
     figure.update_xaxes(
         title_text="evaluations (0: the starter)" if axis == "evaluations" else axis, rangemode="tozero"
     )

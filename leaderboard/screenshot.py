@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 from suite.errors import UserError
 
@@ -78,14 +78,21 @@ def shoot(address: str, picture: Path, dark: bool = False, width: int = 1500) ->
         page = browser.new_page(viewport=size, color_scheme="dark" if dark else "light", device_scale_factor=1)  # type: ignore[arg-type]
         page.goto(address)
         page.wait_for_selector("text=data as of")
-        page.wait_for_timeout(1500)  # canvas tables and charts draw after the last element is there
+        _settle(page)
         # Streamlit scrolls an inner element, so a full-page picture needs a window as tall as what is in it.
         height = page.evaluate("document.querySelector('[data-testid=stMainBlockContainer]').scrollHeight")
         page.set_viewport_size({"width": width, "height": int(height) + 80})
-        page.wait_for_timeout(1500)
+        _settle(page)
         picture.parent.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=picture)
         browser.close()
+
+
+def _settle(page: Page) -> None:
+    """Waits for the script to end, for the last placeholder to go and for canvases to draw."""
+    for placeholder in ("stStatusWidget", "stSkeleton"):
+        page.wait_for_function(f"!document.querySelector('[data-testid={placeholder}]')")
+    page.wait_for_timeout(1500)
 
 
 def main() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from urllib.parse import urlencode
 
 import pandas as pd
 import streamlit as st
+from streamlit.elements.lib.column_types import ColumnConfig
 
-from leaderboard import charts, loading, parts, words
+from leaderboard import charts, frames, loading, parts, words
 from leaderboard.records import State, Survey, TrialRecord
-from leaderboard.standings import Row, Table, as_dicts, standings
+from leaderboard.standings import Table, as_dicts, standings
 
 NUMBER = st.column_config.NumberColumn
 TEXT = st.column_config.TextColumn
@@ -55,8 +55,9 @@ def _body(wanted: str) -> None:
     trials = [trial for trial in survey.trials if trial.id in names]
     _headline(table, trials, survey)
     st.dataframe(
-        frame(table),
+        frames.table_frame(table),
         hide_index=True,
+        placeholder=words.NONE,
         column_config=_columns(table),
         alt=f"Standings of {table.partition.task}, one row per method",
     )
@@ -65,7 +66,9 @@ def _body(wanted: str) -> None:
         st.markdown(parts.MARKS)
     _charts(table, trials)
     st.subheader("Trials")
-    st.dataframe(trial_frame(trials), hide_index=True, column_config=_trial_columns(), alt="All trials of this table")
+    st.dataframe(
+        frames.trial_frame(trials), hide_index=True, column_config=_trial_columns(), alt="All trials of this table"
+    )
     parts.notices(survey.notices)
     parts.footer(survey)
 
@@ -76,76 +79,42 @@ def _headline(table: Table, trials: Sequence[TrialRecord], survey: Survey) -> No
     done = sum(trial.state == State.FINISHED for trial in trials)
     judged = sum(len(trial.attempts) for trial in trials)
     columns = st.columns(4)
-    if ranked:
-        columns[0].metric("Best held-out speedup", f"{words.interval(ranked[0].heldout)} ×", border=True)
-        columns[0].caption(f"{charts.label(ranked[0])} over the baseline, {ranked[0].seeds} seed(s)")
-    else:
-        columns[0].metric("Best held-out speedup", "not measured yet", border=True)
-    columns[1].metric("Starter (evaluation 0)", f"{words.three(starter.search_time)} ×", border=True)
-    columns[1].caption("search workloads, over the baseline")
+    best = ranked[0] if ranked else None
+    speed = f"{words.three(best.heldout.value)} ×" if best and best.heldout else "none yet"
+    columns[0].metric("Best held-out speedup", speed, border=True)
+    columns[0].caption(f"{charts.label(best)}: {words.interval(best.heldout)}, {_seeds(best.seeds)}" if best else "")
+    columns[1].metric("Starter", f"{words.three(starter.search_time)} ×", border=True)
+    columns[1].caption("evaluation 0, on the search workloads")
     columns[2].metric("Trials finished", f"{done} of {len(trials)}", border=True)
-    columns[2].caption(f"{judged} candidates judged")
-    columns[3].metric("Data as of", words.moment(survey.as_of) if survey.as_of else words.NONE, border=True)
-    columns[3].caption(table.partition.device)
+    columns[2].caption(f"{judged} candidates judged on {table.partition.device}")
+    columns[3].metric("Data as of", words.day(survey.as_of) if survey.as_of else words.NONE, border=True)
+    columns[3].caption(words.moment(survey.as_of) if survey.as_of else "")
 
 
-def frame(table: Table) -> pd.DataFrame:
-    """The table as shown: numbers where a column is sorted by them, words elsewhere."""
-    return pd.DataFrame([_line(row) for row in table.rows])
+def _seeds(count: int) -> str:
+    return f"{count} seed" if count == 1 else f"{count} seeds"
 
 
-def _line(row: Row) -> dict[str, object]:
-    return {
-        "rank": str(row.rank) if row.rank else words.NONE,
-        "method": charts.label(row),
-        "heldout": row.heldout.value if row.heldout else None,
-        "heldout_interval": _brackets(row, "heldout"),
-        "search": row.search.value if row.search else None,
-        "search_interval": _brackets(row, "search"),
-        "search_time": row.search_time,
-        "seeds": row.seeds or None,
-        "evaluations": row.evaluations,
-        "tokens": words.NONE if row.tokens is None else words.tokens(row.tokens),
-        "usd": words.NONE if row.kind != "method" else words.usd(row.usd),
-        "wall": words.NONE if row.wall_s is None else words.seconds(row.wall_s),
-        "gflops": row.gflops,
-        "gbytes_per_s": row.gbytes_per_s,
-        "marks": ", ".join(row.marks),
-        "checked": "" if row.kind == "baseline" else "verified" if row.verified else "claimed",
-        "measured": words.moment(row.measured) if row.measured else words.NONE,
-    }
-
-
-def _brackets(row: Row, which: str) -> str:
-    estimate = row.heldout if which == "heldout" else row.search
-    if estimate is None or estimate.low is None or estimate.high is None:
-        return words.NONE
-    return f"{words.three(estimate.low)} – {words.three(estimate.high)}"
-
-
-def _columns(table: Table) -> dict[str, object]:
+def _columns(table: Table) -> dict[str, ColumnConfig]:
     small = any(0 < (row.heldout.value if row.heldout else 1) < 0.1 for row in table.rows)
     speed = "%.3f" if small else "%.2f"
     return {
-        "rank": TEXT(
-            "Rank", width=50, help="Shared where a test over seeds cannot tell methods apart; – is not ranked."
-        ),
+        "rank": TEXT("Rank", width=50, help="Shared where a test over seeds cannot tell methods apart; –: not ranked."),
         "method": TEXT("Method", width=150),
         "heldout": NUMBER("Held-out (×)", format=speed, width=90, help="Ranked: champions on workloads no method saw."),
-        "heldout_interval": TEXT("95 % interval", width=100),
+        "heldout_interval": TEXT("95 % interval", width=100, help="Of the held-out speedup."),
+        "marks": TEXT("Marks", width=170),
         "search": NUMBER("Search (×)", format=speed, width=80, help="The same re-measurement on the search workloads."),
-        "search_interval": TEXT("95 % interval ", width=100),
-        "search_time": NUMBER("Search-time (×)", format=speed, width=105, help="What the trials themselves measured."),
+        "search_time": NUMBER("Search-time (×)", format=speed, width=110, help="What the trials themselves measured."),
         "seeds": NUMBER("Seeds", format="%d", width=55),
         "evaluations": NUMBER("Evaluations", format="%.0f", width=85, help="Charged, mean per trial."),
-        "tokens": TEXT("Tokens", width=70, help="Input + output, mean per trial."),
-        "usd": TEXT("US$", width=65, help="Mean per trial."),
+        "tokens": TEXT("Tokens", width=65, help="Input + output, mean per trial."),
+        "usd": TEXT("US$", width=60, help="Mean per trial."),
         "wall": TEXT("Time", width=90, help="Charged wall time, mean per trial."),
         "gflops": NUMBER("GFLOPS", format="%.1f", width=70),
         "gbytes_per_s": NUMBER("GB/s", format="%.1f", width=60),
-        "marks": TEXT("Marks", width=190),
-        "checked": TEXT("Checked", width=70),
-        "measured": TEXT("Measured", width=150),
+        "checked": TEXT("Checked", width=65, help="verified: measured by this installation; claimed: elsewhere."),
+        "measured": TEXT("Measured", width=90),
     }
 
 
@@ -174,29 +143,7 @@ def _charts(table: Table, trials: Sequence[TrialRecord]) -> None:
         st.plotly_chart(figure, key="curves", alt="Best search-time speedup so far of each trial")
 
 
-def trial_frame(trials: Sequence[TrialRecord]) -> pd.DataFrame:
-    """The trials of a table, with the address of each one's page."""
-    return pd.DataFrame([_trial_line(trial) for trial in trials])
-
-
-def _trial_line(trial: TrialRecord) -> dict[str, object]:
-    limit = trial.spec.budget.evaluations
-    return {
-        "page": f"trial?{urlencode({'trial': trial.id})}",
-        "method": trial.spec.method.name,
-        "options": words.options(trial.spec.method),
-        "seed": trial.spec.seed,
-        "state": trial.state.value,
-        "reason": trial.reason,
-        "evaluations": f"{trial.spent.evaluations} of {limit}" if limit else str(trial.spent.evaluations),
-        "search_time": trial.best.score.value if trial.best else None,
-        "heldout": words.interval(trial.champion.heldout) if trial.champion else words.NONE,
-        "busy": "machine busy" if trial.busy else "",
-        "last": words.moment(trial.last),
-    }
-
-
-def _trial_columns() -> dict[str, object]:
+def _trial_columns() -> dict[str, ColumnConfig]:
     return {
         "page": st.column_config.LinkColumn("Page", display_text="open", width=60),
         "method": TEXT("Method"),

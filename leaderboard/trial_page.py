@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import Literal
 
 import pandas as pd
 import streamlit as st
+from streamlit.elements.lib.column_types import ColumnConfig
 
-from leaderboard import charts, loading, parts, words
+from leaderboard import charts, frames, loading, parts, words
 from leaderboard.records import Attempt, State, Survey, TrialRecord
-from suite.score import baseline_us, candidate_us, rates, speedup
-from suite.types import Language, Measurement, Status
+from suite.types import Language, Status
 
 NUMBER = st.column_config.NumberColumn
 TEXT = st.column_config.TextColumn
@@ -60,12 +61,22 @@ def _body(chosen: str) -> None:
     st.plotly_chart(
         charts.curve(trial, axis or "evaluations"), key="curve", alt="Best speedup so far and all candidates"
     )
-    st.dataframe(candidate_frame(trial), hide_index=True, column_config=_candidate_columns(), alt="Candidates")
+    st.dataframe(
+        frames.candidate_frame(trial),
+        hide_index=True,
+        placeholder=words.NONE,
+        column_config=_candidate_columns(),
+        alt="Candidates",
+    )
     _endings(trial)
     _champion(trial)
     _source(trial)
     _circumstances(trial)
     parts.footer(survey)
+
+
+def _table(rows: pd.DataFrame, columns: dict[str, ColumnConfig], alt: str) -> None:
+    st.dataframe(rows, hide_index=True, placeholder=words.NONE, column_config=columns, alt=alt)
 
 
 def _headline(trial: TrialRecord) -> None:
@@ -94,64 +105,11 @@ def _headline(trial: TrialRecord) -> None:
 
 def _facts(trial: TrialRecord) -> None:
     left, right = st.columns(2)
-    left.table(facts(trial))
-    right.table(spending(trial))
+    left.table(frames.facts(trial))
+    right.table(frames.spending(trial))
 
 
-def facts(trial: TrialRecord) -> dict[str, str]:
-    """What the trial is."""
-    spec = trial.spec
-    return {
-        "Method": f"{spec.method.name} {words.options(spec.method)}".strip(),
-        "Task": spec.task,
-        "Task digest": spec.task_digest[:16],
-        "Lane, device": f"{spec.lane}, {spec.device}",
-        "Language, starter": f"{spec.language}, {spec.starter}",
-        "Model": words.model(spec.model),
-        "Seed": str(spec.seed),
-        "Edition, race": f"{spec.edition}, {spec.race}",
-        "Timing protocol": spec.timing_protocol,
-    }
-
-
-def spending(trial: TrialRecord) -> dict[str, str]:
-    """What the trial may use and has used."""
-    spent, usage = trial.spent, trial.spent.usage
-    return {
-        "Budget": words.budget(trial.spec.budget),
-        "Concurrency": f"{trial.spec.concurrency} at a time",
-        "Ended because": trial.reason,
-        "Model calls": str(spent.calls),
-        "Tokens in, of these cached": f"{words.tokens(usage.input)}, {words.tokens(usage.cached)}",
-        "Tokens out, of these reasoning": f"{words.tokens(usage.output)}, {words.tokens(usage.reasoning)}",
-        "US dollars": words.usd(spent.usd),
-        "Time, not charged waiting": f"{words.seconds(spent.wall_s)}, {words.seconds(spent.waited_s)}",
-        "Started": words.moment(trial.started),
-    }
-
-
-def candidate_frame(trial: TrialRecord) -> pd.DataFrame:
-    """One line per evaluation, failures included."""
-    return pd.DataFrame([_candidate_line(trial, attempt) for attempt in trial.attempts])
-
-
-def _candidate_line(trial: TrialRecord, attempt: Attempt) -> dict[str, object]:
-    champion = trial.champion is not None and attempt.id == trial.champion.id
-    failure = attempt.failure
-    return {
-        "number": attempt.number,
-        "speedup": attempt.score.value if attempt.status == Status.PASSED else None,
-        "interval": words.interval(attempt.score) if attempt.status == Status.PASSED else words.NONE,
-        "ending": attempt.status.value,
-        "why": f"{failure.stage}: {failure.detail}" if failure else "",
-        "note": ", ".join(text for text in ("champion" if champion else "", attempt.note) if text),
-        "busy": "machine busy" if attempt.busy else "",
-        "id": attempt.id,
-        "parent": attempt.parent or words.NONE,
-    }
-
-
-def _candidate_columns() -> dict[str, object]:
+def _candidate_columns() -> dict[str, ColumnConfig]:
     return {
         "number": NUMBER("No.", format="%d", width=50),
         "speedup": NUMBER("Speedup (×)", format="%.2f", width=90),
@@ -176,40 +134,21 @@ def _champion(trial: TrialRecord) -> None:
         found = "Nothing passed." if trial.state == State.FINISHED else "It is measured when the method has ended."
         st.caption(f"There is no champion measurement. {found}")
         return
-    rows = workload_frame(trial.champion.evaluation.measurements)
+    rows = frames.workload_frame(trial.champion.evaluation.measurements)
     if rows.empty:
         st.caption("The champion failed before any workload was timed.")
         return
-    st.dataframe(rows, hide_index=True, column_config=_workload_columns(), alt="The champion on each workload")
+    st.dataframe(
+        rows,
+        hide_index=True,
+        placeholder=words.NONE,
+        column_config=_workload_columns(),
+        alt="The champion on each workload",
+    )
     st.caption(f"Candidate `{trial.champion.id}`, measured {words.moment(trial.champion.time)}. Times are medians.")
 
 
-def workload_frame(measurements: Sequence[Measurement]) -> pd.DataFrame:
-    """One line per workload; times in milliseconds."""
-    return pd.DataFrame([_workload_line(measurement) for measurement in measurements])
-
-
-def _workload_line(measurement: Measurement) -> dict[str, object]:
-    mine, theirs = candidate_us(measurement), baseline_us(measurement)
-    gflops, gbytes = rates(measurement)
-    found = measurement.correctness
-    return {
-        "split": measurement.workload.split.value,
-        "axes": ", ".join(f"{name} {value}" for name, value in measurement.workload.axes.items()),
-        "ending": measurement.status.value,
-        "speedup": speedup(measurement).value,
-        "interval": words.interval(speedup(measurement)),
-        "candidate_ms": mine / 1e3 if mine is not None else None,
-        "baseline_ms": theirs / 1e3 if theirs is not None else None,
-        "gflops": gflops,
-        "gbytes_per_s": gbytes,
-        "max_absolute_error": found.max_absolute_error if found else None,
-        "max_relative_error": found.max_relative_error if found else None,
-        "detail": measurement.detail,
-    }
-
-
-def _workload_columns() -> dict[str, object]:
+def _workload_columns() -> dict[str, ColumnConfig]:
     return {
         "split": TEXT("Split", width=80),
         "axes": TEXT("Axes"),
@@ -242,12 +181,22 @@ def _source(trial: TrialRecord) -> None:
     for file in attempt.candidate.sources:
         st.caption(file.path)
         if against is None:
-            st.code(file.content, language=HIGHLIGHT[attempt.candidate.spec.language], line_numbers=True, height=480)
+            st.code(
+                file.content,
+                language=HIGHLIGHT[attempt.candidate.spec.language],
+                line_numbers=True,
+                height=_height(file.content),
+            )
         else:
-            st.code(_changes(against, attempt, file.path), language="diff", height=480)
+            changes = _changes(against, attempt, file.path)
+            st.code(changes, language="diff", height=_height(changes))
     if attempt.log:
         with st.expander("What compiler and candidate printed"):
             st.code(attempt.log, language=None, wrap_lines=True)
+
+
+def _height(text: str) -> int | Literal["content"]:
+    return 640 if text.count("\n") > 30 else "content"
 
 
 def _label(trial: TrialRecord, attempt: Attempt) -> str:
@@ -258,12 +207,13 @@ def _label(trial: TrialRecord, attempt: Attempt) -> str:
 
 def _changes(before: Attempt, after: Attempt, path: str) -> str:
     """Unified diff of one file; a file the other side lacks counts as empty."""
-    texts = [
-        next((file.content for file in attempt.candidate.sources if file.path == path), "").splitlines()
-        for attempt in (before, after)
-    ]
+    old, new = (_lines(attempt, path) for attempt in (before, after))
     names = [f"candidate {attempt.number}/{path}" for attempt in (before, after)]
-    return "\n".join(difflib.unified_diff(*texts, *names, lineterm="")) or "no change"
+    return "\n".join(difflib.unified_diff(old, new, names[0], names[1], lineterm="")) or "no change"
+
+
+def _lines(attempt: Attempt, path: str) -> list[str]:
+    return next((file.content for file in attempt.candidate.sources if file.path == path), "").splitlines()
 
 
 def _circumstances(trial: TrialRecord) -> None:

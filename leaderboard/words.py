@@ -72,6 +72,11 @@ def moment(time: str) -> str:
     return datetime.fromisoformat(time).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
+def day(time: str) -> str:
+    """An ISO time as `2026-11-30`, in UTC."""
+    return moment(time)[:10]
+
+
 def model(spec: ModelSpec | None) -> str:
     """`gpt-9 (high)`; stand-ins and methods that ask nobody are `no LLM`."""
     if spec is None or not spec.is_llm:
