@@ -23,6 +23,7 @@ if "cpus" in CONFIG:
     os.sched_setaffinity(0, CONFIG["cpus"])
 
 import cgroup  # noqa: E402
+import pages  # noqa: E402
 import syscalls  # noqa: E402
 import wire  # noqa: E402
 
@@ -43,6 +44,8 @@ def zygote(config: dict) -> None:
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     gc.collect()
     gc.freeze()
+    gc.disable()  # a collection would write to, and so unshare, every page; children enable it again
+    pages.gather()
     control.send(wire.pack(wire.Message(wire.Kind.READY)))
     poller = select.poll()
     poller.register(control, select.POLLIN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import time
 from pathlib import Path
 
@@ -24,36 +24,36 @@ def _parent() -> Path | None:
     return unified[0] if unified else None
 
 
-def join(most: int) -> str:
-    """Put this process and its children into a new group of at most `most` tasks; returns words for the profile."""
+def confine(keeper: int, pid: int, most: int) -> str:
+    """Put the process `pid` into a new group of at most `most` tasks, named after its keeper; words for the profile."""
     parent = _parent()
     if parent is None:
         return "none"
-    group = parent / f"{PREFIX}{os.getpid()}"
+    group = parent / f"{PREFIX}{keeper}"
     try:
         group.mkdir(exist_ok=True)
         (group / "pids.max").write_text(str(most))
-        (group / "cgroup.procs").write_text(str(os.getpid()))
+        (group / "cgroup.procs").write_text(str(pid))
     except OSError:  # read-only, not ours, or a version 2 parent that does not hand the controller down
-        remove(os.getpid())
+        remove(keeper)
         return "none"
     return f"cgroup, {most} tasks"
 
 
-def close(pid: int) -> None:
-    """Let nothing more be started in the group of the process `pid`."""
+def close(keeper: int) -> None:
+    """Let nothing more be started in the group of this keeper."""
     parent = _parent()
-    for group in [] if parent is None else [parent / f"{PREFIX}{pid}", parent]:
-        if group.name == f"{PREFIX}{pid}" and (group / "pids.max").exists():
-            (group / "pids.max").write_text("0")
+    if parent is not None:
+        with contextlib.suppress(OSError):  # there is none
+            (parent / f"{PREFIX}{keeper}" / "pids.max").write_text("0")
 
 
-def remove(pid: int) -> None:
-    """Remove the group of the ended process `pid`, if there is one; its last tasks may need a moment to leave."""
+def remove(keeper: int) -> None:
+    """Remove the group of an ended keeper, if there is one; its last tasks may need a moment to leave."""
     parent = _parent()
     if parent is None:
         return
-    group = parent / f"{PREFIX}{pid}"
+    group = parent / f"{PREFIX}{keeper}"
     for _ in range(20):
         try:
             group.rmdir()

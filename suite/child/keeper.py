@@ -22,6 +22,8 @@ import syscalls
 import wire
 import worker
 
+CAT = "/bin/cat"
+"""Waits for the end of its standard input, and is on every Linux."""
 TASKS = 64
 """Most processes and threads of a candidate, beyond the threads it is given."""
 
@@ -30,8 +32,7 @@ def run(order: dict, fds: list[int]) -> None:
     """The keeper's whole life. `fds`: the candidate's channel, the keeper's own, log, inputs, outputs."""
     channel = socket.socket(fileno=fds[1])
     without = frozenset(order["without"])
-    profile = {"pids": "none" if "cgroup" in without else cgroup.join(TASKS + order["threads"])}
-    profile["namespaces"] = "none" if "namespaces" in without else sandbox.enter_namespaces()
+    profile = {"namespaces": "none" if "namespaces" in without else sandbox.enter_namespaces()}
     separate = profile["namespaces"] != "none"
     # Only now: entering a user namespace changes credentials, which clears it.
     syscalls.die_with_parent(signal.SIGKILL)
@@ -41,29 +42,34 @@ def run(order: dict, fds: list[int]) -> None:
         syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
     profile["scratch"] = sandbox.mount_scratch(order["scratch"]) if separate else "folder"
     life, held = os.pipe()
-    init = _fork_init(life) if separate else 0
+    init = _start_init(life) if separate else 0
     candidate = os.fork()
     if candidate == 0:
         channel.close()
         os.close(held)
-        worker.run(order, [fds[0], *fds[2:]], profile)
+        worker.run(order, [fds[0], *fds[2:]], separate)
     for fd in (life, fds[0], *fds[2:]):
         os.close(fd)
-    channel.send(wire.pack(wire.Message(wire.Kind.STARTED, number=init, code=candidate)))
+    # While the candidate's process sets itself up: moving a process between groups may wait for the whole kernel.
+    most = TASKS + order["threads"]
+    profile["pids"] = "none" if "cgroup" in without else cgroup.confine(os.getpid(), candidate, most)
+    words = sandbox.in_words(profile)
+    channel.send(wire.pack(wire.Message(wire.Kind.STARTED, number=init, code=candidate, text=words)))
     _watch(channel, init, candidate)
 
 
-def _fork_init(life: int) -> int:
-    """A process that does nothing until the keeper is gone. The kernel reaps orphans for it (SIGCHLD is ignored)."""
-    pid = os.fork()
-    if pid:
-        return pid
-    syscalls.die_with_parent(signal.SIGKILL)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    os.dup2(life, 0)
-    os.closerange(1, os.sysconf("SC_OPEN_MAX"))
-    os.read(0, 1)
-    os._exit(0)
+def _start_init(life: int) -> int:
+    """A process that does nothing until the keeper, which alone can write to `life`, is gone.
+
+    Not a fork, which would copy the zygote's page table once more. Orphans are reaped by the kernel, since SIGCHLD is
+    ignored (which survives exec).
+    """
+    actions = [(os.POSIX_SPAWN_DUP2, life, 0), (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        return os.posix_spawn(CAT, [CAT], {}, file_actions=[*actions, (os.POSIX_SPAWN_DUP2, 1, 2)])
+    finally:
+        signal.signal(signal.SIGCHLD, before)
 
 
 def _watch(channel: socket.socket, init: int, candidate: int) -> None:

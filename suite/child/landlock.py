@@ -29,7 +29,7 @@ def version() -> int:
 
 
 def restrict(read: list[str], write: list[str], execute: bool) -> str:
-    """Let this process read only beneath `read` and `write`, change only beneath `write`; returns words for the profile.
+    """Let this process read only beneath `read` and `write`, and change only beneath `write`; words for the profile.
 
     Paths that do not exist are left out. `execute` lets it run what it may read. The caller has set no_new_privs.
     """

@@ -113,3 +113,8 @@ def python_folders() -> list[str]:
 def proc_paths(proc: str) -> list[str]:
     """What of /proc may be read, given what `mount_proc` said."""
     return ["/proc"] if proc == "private" else list(SHARED_PROC)
+
+
+def in_words(profile: dict[str, str]) -> str:
+    """The profile as the one line in which it travels."""
+    return ";".join(f"{layer}={words}" for layer, words in sorted(profile.items()))

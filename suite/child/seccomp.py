@@ -78,7 +78,7 @@ def _only_values(argument: int, values: tuple[int, ...]) -> bytes:
 
 
 def program(machine: str, pid: int, processes: bool) -> bytes:
-    """The filter. `pid` is the only process that may be signalled; `processes` allows starting some (a compiler does)."""
+    """The filter. `pid`: the only process that may be signalled. `processes`: some may be started (compilers do)."""
     column, architecture, _ = MACHINES[machine]
     parts = [_step(LOAD, ARCHITECTURE), _step(JUMP_EQUAL, architecture, 1, 0), _step(RETURN, ERRNO | errno.ENOSYS)]
     parts += [_step(LOAD, NUMBER), _step(JUMP_AT_LEAST, X32, 0, 1), _step(RETURN, ERRNO | errno.ENOSYS)]

@@ -6,6 +6,8 @@ judge, which keeps answers, clock and verdict to itself. No candidate code runs 
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import io
 import json
 import mmap
@@ -22,16 +24,16 @@ import syscalls
 import torch
 import wire
 
-OURS = ("callee", "cgroup", "keeper", "landlock", "reaper", "sandbox", "seccomp", "syscalls", "wire", "worker")
+OURS = ("callee", "cgroup", "keeper", "landlock", "pages", "reaper", "sandbox", "seccomp", "syscalls", "wire", "worker")
 """Our modules' names, which a candidate's own files may have as well."""
 CHANNEL, INPUTS, OUTPUTS = 3, 4, 5
 KEPT = ("PATH", "LANG", "GOMP_SPINCOUNT", "OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY")
 
 
-def run(order: dict, fds: list[int], profile: dict[str, str]) -> None:
-    """The candidate's whole life; never returns. `fds`: channel, log, inputs, outputs."""
+def run(order: dict, fds: list[int], separate: bool) -> None:
+    """The candidate's whole life; never returns. `fds`: channel, log, inputs, outputs. `separate`: in a namespace."""
     try:
-        channel = _set_up(order, fds, profile)
+        channel = _set_up(order, fds, separate)
     except Exception as error:  # noqa: BLE001 the fence: a wall that can't be built is reported, whatever the reason
         socket.socket(fileno=fds[0]).send(wire.pack(wire.Message(wire.Kind.FAILED, text=f"sandbox: {error!r}")))
         os._exit(1)
@@ -39,7 +41,7 @@ def run(order: dict, fds: list[int], profile: dict[str, str]) -> None:
     os._exit(0)
 
 
-def _set_up(order: dict, fds: list[int], profile: dict[str, str]) -> socket.socket:
+def _set_up(order: dict, fds: list[int], separate: bool) -> socket.socket:
     syscalls.die_with_parent(signal.SIGKILL)
     os.setsid()
     _arrange_descriptors(fds)
@@ -50,26 +52,20 @@ def _set_up(order: dict, fds: list[int], profile: dict[str, str]) -> socket.sock
     callee.MEMORY.update(input=inputs, output=outputs)
     os.sched_setaffinity(0, order["cpus"])
     _set_environment(order)
-    if profile["namespaces"] != "none":
-        profile["proc"] = sandbox.mount_proc()
-    else:
-        profile["proc"] = "shared"
-    profile["memory"] = sandbox.limit(order["memory_bytes"])
-    read = [*sandbox.python_folders(), *sandbox.proc_paths(profile["proc"]), order["artifact"]]
+    proc = sandbox.mount_proc() if separate else "shared"
+    profile = {"proc": proc, "memory": sandbox.limit(order["memory_bytes"])}
+    read = [*sandbox.python_folders(), *sandbox.proc_paths(proc), order["artifact"]]
     profile |= sandbox.close(read, [order["scratch"]], processes=False, without=frozenset(order["without"]))
     torch.set_num_threads(order["threads"])
     random.seed()
+    gc.enable()
     channel = socket.socket(fileno=CHANNEL)
-    channel.send(wire.pack(wire.Message(wire.Kind.READY, text=_words(profile))))
+    channel.send(wire.pack(wire.Message(wire.Kind.READY, text=sandbox.in_words(profile))))
     return channel
 
 
-def _words(profile: dict[str, str]) -> str:
-    return ";".join(f"{layer}={words}" for layer, words in sorted(profile.items()))
-
-
 def _arrange_descriptors(fds: list[int]) -> None:
-    """Keep nothing but: 0 /dev/null, 1 and 2 the log, then channel, inputs, outputs."""
+    """Keep nothing but: 0 /dev/null, 1 and 2 the log, then channel, inputs, outputs. `separate`: in a namespace."""
     channel, log, inputs, outputs = (os.dup2(fd, 100 + place) for place, fd in enumerate(fds))
     null = os.open(os.devnull, os.O_RDONLY)
     for target, source in enumerate([null, log, log, channel, inputs, outputs]):
@@ -100,10 +96,8 @@ class _Log(io.RawIOBase):
         return True
 
     def write(self, data) -> int:
-        try:
+        with contextlib.suppress(OSError):
             os.write(1, data)
-        except OSError:
-            pass
         return len(data)
 
 

@@ -25,7 +25,7 @@ class SpawnOrder:
     """One process for one candidate: what it runs, and the two memories it shares with the judge.
 
     `artifact` is a shared library (cpp) or a folder of sources (python); `entry_point` is "file::symbol".
-    `input_fd` and `output_fd` are memfds that stay the judge's; the child maps the first read-only, the second writable.
+    `input_fd` and `output_fd` are memfds that stay the judge's; the child maps the first read-only.
     A size of 0 maps nothing. `memory_bytes` is what the candidate may map beyond what its process has at the start.
     """
 

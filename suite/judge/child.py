@@ -57,7 +57,8 @@ class Child:
         begun = receive(ends.keeper, wire.Kind.STARTED, START_S)
         self.pid, self._init = begun.code, begun.number
         ready = receive(ends.channel, wire.Kind.READY, START_S)
-        self.sandbox = dict(layer.split("=", 1) for layer in ready.text.split(";"))
+        layers = f"{begun.text};{ready.text}".split(";")
+        self.sandbox = dict(layer.split("=", 1) for layer in sorted(layers))
         try:
             # Not by number, which may be another's once this process has been reaped.
             self._handle = os.pidfd_open(self.pid)
