@@ -136,13 +136,6 @@ class Side:
         parts = [f"{left} of {count} elements of {name}" for name, (left, count) in counts.items() if left]
         return f"{' and '.join(parts)} were never written" if parts else ""
 
-    def check_silence(self) -> None:
-        """Raises `Rejected` if the child said something nobody asked for."""
-        with self._blame():
-            forged = self.child.pending()
-        if forged and not self.trusted:
-            raise Rejected(Status.POLICY, "the process sent a message the judge did not ask for")
-
 
 @dataclass(frozen=True)
 class Memory:

@@ -55,6 +55,15 @@ class Quad:
         return all(math.isfinite(each) and each > 0 for each in (*self.candidate, *self.baseline))
 
 
+def hopeless(quads: list[Quad], plan: TimingPlan, *, out_of_time: bool) -> bool:
+    """Whether more quads are a waste: the quickest call against the baseline's slowest is below the plan's bound."""
+    if plan.hopeless_below is None or len(quads) < (2 if out_of_time else plan.min_quads):
+        return False
+    slowest = max(each for quad in quads for each in quad.baseline)
+    quickest = min(each for quad in quads for each in quad.candidate)
+    return quickest > 0 and slowest / quickest < plan.hopeless_below
+
+
 class Stopwatch:
     """Times workloads in one pair of processes (a launch); both sides are loaded."""
 
@@ -130,19 +139,13 @@ class _Run:
             quads.append(self._quad(overhead))
             spent = time.perf_counter() - begin - self._aside_s
             out_of_time = spent * (len(quads) + 1) / len(quads) > seconds
-            if (out_of_time and len(quads) >= self._tools.plan.min_quads) or self._hopeless(quads, out_of_time):
+            if (out_of_time and len(quads) >= self._tools.plan.min_quads) or hopeless(
+                quads, self._tools.plan, out_of_time=out_of_time
+            ):
                 break
         if not self._referenced:  # the contents of the last pair are still there
             self._refer()
         return quads
-
-    def _hopeless(self, quads: list[Quad], out_of_time: bool) -> bool:
-        plan = self._tools.plan
-        if plan.hopeless_below is None or len(quads) < (2 if out_of_time else plan.min_quads):
-            return False
-        slowest = max(each for quad in quads for each in quad.baseline)
-        quickest = min(each for quad in quads for each in quad.candidate)
-        return quickest > 0 and slowest / quickest < plan.hopeless_below
 
     def _quad(self, overhead: float) -> Quad:
         first, second = self._pair(candidate_first=True)
@@ -182,7 +185,6 @@ class _Run:
 
     def _compare(self) -> None:
         """The candidate's outputs against the baseline's; where they differ, the reference decides who is wrong."""
-        self._candidate.check_silence()
         got, want = self._candidate.outputs(), self._baseline.outputs()
         comparison = self._course.compare(got, want)
         if not comparison.ok:
