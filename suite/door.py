@@ -1,4 +1,4 @@
-"""What is said through the one door: requests and replies that gateway and client share, OpenAI's where it has a word."""
+"""What is said through the one door: requests and replies shared by gateway and client, in OpenAI's words for chat."""
 
 from __future__ import annotations
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 import hmac
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar, cast
 
+import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
@@ -43,7 +44,7 @@ from suite.loopback import serve_app
 from suite.workbench import EditFormat
 
 M = TypeVar("M", bound=BaseModel)
-Handler = Callable[[Request], Awaitable[Response]]
+T = TypeVar("T")
 
 
 @contextmanager
@@ -77,7 +78,7 @@ class _Door:
 
     async def evaluate(self, request: Request) -> Response:
         call = await _read(request, EvaluateRequest)
-        feedback = await run_in_threadpool(self._bench.evaluate, call.candidate, call.parent, call.note)
+        feedback = await _in_thread(partial(self._bench.evaluate, call.candidate, call.parent, call.note))
         return _json(feedback.model_dump_json())
 
     async def chat(self, request: Request) -> Response:
@@ -86,7 +87,7 @@ class _Door:
         if wanted not in ("whole", "search_replace"):
             raise HTTPException(422, f"{EDIT_FORMAT_HEADER} is {wanted!r}, expected whole or search_replace")
         messages = [message.plain() for message in call.messages]
-        reply = await run_in_threadpool(self._bench.chat, messages, cast(EditFormat, wanted))
+        reply = await _in_thread(partial(self._bench.chat, messages, cast(EditFormat, wanted)))
         whole = completion(reply, self._model(), f"chatcmpl-{secrets.token_hex(12)}")
         return _stream(whole) if call.stream else JSONResponse(whole)
 
@@ -107,10 +108,10 @@ class _Door:
         return _json(reply.model_dump_json())
 
     async def left(self, request: Request) -> Response:
-        return _json((await run_in_threadpool(self._bench.left)).model_dump_json())
+        return _json((await _in_thread(self._bench.left)).model_dump_json())
 
     async def history(self, request: Request) -> Response:
-        return _json(HISTORY.dump_json(await run_in_threadpool(self._bench.history)))
+        return _json(HISTORY.dump_json(await _in_thread(self._bench.history)))
 
     def _model(self) -> str:
         return self._bench.model.name if self._bench.model else ""
@@ -128,6 +129,11 @@ def _application(bench: TrialBench) -> Starlette:
     ]
     handlers: dict[Any, Any] = {HTTPException: _refused, DerbyError: _ended, Exception: _failed}
     return Starlette(routes=routes, exception_handlers=handlers)
+
+
+async def _in_thread(call: Callable[[], T]) -> T:
+    """Run blocking work beside the server; a server that must end does not wait for it."""
+    return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
 
 
 async def _read(request: Request, model: type[M]) -> M:

@@ -25,7 +25,7 @@ SUITE = Path(__file__).resolve().parent
 
 
 def keep(method: int) -> int:
-    """Wait for the method's end and return its exit code (128 + signal if killed); at the leash's end kill the group."""
+    """Wait for the method and return its exit code (128 + signal if killed); at the end of the leash kill the group."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is meant for the method
     handle = os.pidfd_open(method)
     poll = select.poll()
@@ -51,7 +51,7 @@ def run(order: dict[str, Any], keeper: int) -> NoReturn:
         try:
             method.search(bench)
         except (BudgetExhausted, Stopped) as end:
-            print(end, file=sys.stderr)
+            sys.stderr.write(f"{end}\n")
     sys.exit(0)
 
 
@@ -70,7 +70,15 @@ def load(target: str, options: dict[str, Any], bench: GatewayBench) -> Any:
     places = list(spec.submodule_search_locations or [])
     if not places and spec.origin:
         places = [str(Path(spec.origin).parent)]
-    code = [*confine.SYSTEM, *confine.PROC, sys.prefix, sys.base_prefix, SUITE, *_libraries(), *places]
+    code: list[str | Path] = [
+        *confine.SYSTEM,
+        *confine.PROC,
+        sys.prefix,
+        sys.base_prefix,
+        SUITE,
+        *_libraries(),
+        *places,
+    ]
     confine.confine(code, [bench.folder, os.devnull], bench.port)
     if package not in sys.modules:
         top = importlib.util.module_from_spec(spec)

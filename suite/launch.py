@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from suite.client import GATEWAY, TOKEN
@@ -49,11 +50,9 @@ class MethodProcess:
         self._pump.start()
         order = json.dumps({"target": method.target, "options": method.options})
         assert self._process.stdin is not None
-        try:
+        with suppress(BrokenPipeError):  # it died at once; its exit code says so
             self._process.stdin.write(order.encode() + b"\n")
             self._process.stdin.flush()
-        except BrokenPipeError:
-            pass  # it died at once; its exit code says so
 
     def wait(self, timeout_s: float) -> bool:
         """Whether it has ended; waits for that at most `timeout_s`."""
@@ -70,10 +69,8 @@ class MethodProcess:
         self._pump.join(GRACE_S)
         os.close(self._handle)
         assert self._process.stdin is not None
-        try:
+        with suppress(BrokenPipeError):
             self._process.stdin.close()
-        except BrokenPipeError:
-            pass
         return code
 
     def tail(self) -> str:
@@ -81,16 +78,14 @@ class MethodProcess:
         return self._log.read_bytes()[-TAIL:].decode(errors="replace")
 
     def _signal(self, number: int) -> None:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
-        except ProcessLookupError:
-            pass
 
     def _copy(self) -> None:
         assert self._process.stdout is not None
         room = LOG_LIMIT
         with self._log.open("wb") as log, self._process.stdout as output:
-            while part := output.read1(1 << 16):
+            while part := os.read(output.fileno(), 1 << 16):
                 log.write(part[:room])
                 log.flush()
                 room = max(room - len(part), 0)

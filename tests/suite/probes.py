@@ -1,0 +1,139 @@
+"""Methods for tests: each does one thing a method may do, well or badly."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from suite.errors import BudgetExhausted
+from suite.events import Message
+from suite.types import Candidate, Language, SourceFile, Spec
+from suite.workbench import Workbench
+
+
+def kernel(text: str) -> Candidate:
+    return Candidate(
+        spec=Spec(language=Language.CPP, entry_point="kernel.cpp::run"),
+        sources=(SourceFile(path="kernel.cpp", content=text),),
+    )
+
+
+@dataclass(frozen=True)
+class Walker:
+    """Proposes numbered kernels, each twice, until its budget or `steps` are spent."""
+
+    steps: int = 1000
+
+    def search(self, bench: Workbench) -> None:
+        for step in range(self.steps):
+            bench.evaluate(kernel(f"// step {step}"), note=f"step {step}")
+            bench.evaluate(kernel(f"// step {step}"))
+
+
+@dataclass(frozen=True)
+class Talker:
+    """Asks the same question again and again and proposes the answers, on several threads."""
+
+    threads: int = 1
+
+    def search(self, bench: Workbench) -> None:
+        workers = [threading.Thread(target=self._work, args=(bench, index)) for index in range(self.threads)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+
+    def _work(self, bench: Workbench, index: int) -> None:
+        try:
+            while True:
+                reply = bench.chat([Message(role="user", content=f"{bench.brief} {index}")])
+                bench.evaluate(kernel(reply.text))
+        except BudgetExhausted:
+            pass
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Proposes the same kernel for ever."""
+
+    def search(self, bench: Workbench) -> None:
+        while True:
+            bench.evaluate(kernel("// the same"))
+
+
+@dataclass(frozen=True)
+class Deaf:
+    """Goes on after its budget is spent."""
+
+    def search(self, bench: Workbench) -> None:
+        step = 0
+        while True:
+            step += 1
+            try:
+                bench.evaluate(kernel(f"// step {step}"))
+            except BudgetExhausted:
+                time.sleep(0.05)
+
+
+@dataclass(frozen=True)
+class Failing:
+    """Proposes one good kernel, then fails."""
+
+    def search(self, bench: Workbench) -> None:
+        bench.evaluate(kernel("// scripted: 3.0"))
+        raise RuntimeError("the method's own mistake")
+
+
+@dataclass(frozen=True)
+class Suicidal:
+    """Proposes one kernel, then dies by a signal, every time."""
+
+    def search(self, bench: Workbench) -> None:
+        bench.evaluate(kernel("// scripted: 2.0"))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Idle:
+    """Does nothing for an hour, beside a child process of its own that does the same; says both process ids."""
+
+    def search(self, bench: Workbench) -> None:
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+        (bench.folder / "pids").write_text(f"{os.getpid()} {child.pid}")
+        time.sleep(3600)
+
+
+@dataclass(frozen=True)
+class Spy:
+    """Writes into its folder what it can reach: `paths` to read and to write, its environment's names."""
+
+    read: str = ""
+    write: str = ""
+
+    def search(self, bench: Workbench) -> None:
+        (bench.folder / "environment").write_text("\n".join(sorted(os.environ)))
+        (bench.folder / "read").write_text(self._try(lambda: Path(self.read).read_text()))
+        (bench.folder / "write").write_text(self._try(lambda: str(Path(self.write).write_text("spy"))))
+        (bench.folder / "keeper").write_text(self._try(lambda: Path(f"/proc/{os.getppid()}/environ").read_text()))
+
+    def _try(self, action: object) -> str:
+        assert callable(action)
+        try:
+            return f"did: {action()}"
+        except OSError as refusal:
+            return f"refused: {type(refusal).__name__}"
+
+
+@dataclass(frozen=True)
+class Chatty:
+    """Prints megabytes, then ends well."""
+
+    def search(self, bench: Workbench) -> None:
+        for _ in range(64):
+            print("x" * 65536)  # noqa: T201
