@@ -1,11 +1,36 @@
-"""Turns a candidate's sources into what a child loads: compiled in a sandbox, kept by content."""
+"""Turns a candidate's sources into what a child loads: compiled behind the sandbox's walls, kept by content."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
-from suite.types import Candidate
+from suite.errors import InfraError, UserError
+from suite.judge.log import Log
+from suite.types import Candidate, Language, digest_of
+
+FLAGS = ("-O3", "-march=native", "-fopenmp", "-std=c++20", "-shared", "-fPIC", "-fdiagnostics-color=never")
+PROGRAM = Path(__file__).parent.parent / "child"
+LIBRARY = "kernel.so"
+UNITS = (".cpp", ".cc", ".cxx")
+TIMED_OUT, NOT_STARTED = 124, 125  # suite/child/confine.py
+GRACE_S = 30.0
+CPU_FIELDS = {"vendor_id", "cpu family", "model", "model name", "stepping", "flags"} | {
+    "Features",
+    "CPU implementer",
+    "CPU architecture",
+    "CPU variant",
+    "CPU part",
+    "CPU revision",
+}
 
 
 class BuildFailed(Exception):
@@ -26,15 +51,151 @@ class Artifact:
     cached: bool
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What a compilation may use. `file_bytes` is the largest file it may write."""
+
+    seconds: float = 60.0
+    memory_bytes: int = 4 << 30
+    file_bytes: int = 256 << 20
+
+
 class Builder:
     """Builds candidates into the folder `cache`; may be shared by processes."""
 
-    def __init__(self, cache: Path) -> None:
-        self.cache = cache
+    def __init__(self, cache: Path, limits: Limits | None = None) -> None:
+        self.cache, self.limits = cache, limits or Limits()
+        self._compiler: tuple[Path, str] | None = None
 
     def build(self, candidate: Candidate, abi: str = "") -> Artifact:
-        """`abi`: declarations the C++ entry file is compiled after, so that a wrong prototype is a compile error.
+        """`abi`: declarations the C++ files are compiled after, so that a wrong prototype is a compile error.
 
         Raises `BuildFailed`; `UserError` when there is no compiler.
         """
-        raise NotImplementedError
+        started = time.perf_counter()
+        compiled = candidate.spec.language == Language.CPP
+        key = self._key(candidate, abi) if compiled else digest_of(candidate.model_dump(mode="json")["sources"])
+        entry = self.cache / key[:2] / key
+        path = entry / LIBRARY if compiled else entry / "sources"
+        cached = entry.exists()
+        if not cached:
+            self._make(candidate, abi if compiled else None, entry)
+        log = (entry / "log").read_text(errors="replace")
+        return Artifact(path, log, time.perf_counter() - started, cached)
+
+    def _make(self, candidate: Candidate, abi: str | None, entry: Path) -> None:
+        """Make the entry beside its place and move it there whole, so that no half of one is ever seen."""
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=self.cache))
+        try:
+            sources = draft / "sources"
+            _write(candidate, sources)
+            log = "" if abi is None else self._compile(candidate, abi, draft)
+            (draft / "log").write_text(log)
+            _make_read_only(draft)
+            with contextlib.suppress(OSError):  # another process was first: its entry has the same content
+                draft.rename(entry)
+                entry.chmod(0o555)
+        finally:
+            if draft.exists():
+                _make_deletable(draft)
+                shutil.rmtree(draft)
+
+    def _compile(self, candidate: Candidate, abi: str, draft: Path) -> str:
+        """Compile draft/sources into draft/kernel.so; returns the compiler's warnings."""
+        compiler, _ = self._find_compiler()
+        units = [source.path for source in candidate.sources if source.path.endswith(UNITS)]
+        if not units:
+            raise BuildFailed(f"no C++ file among {[source.path for source in candidate.sources]}")
+        with tempfile.TemporaryDirectory(prefix="derby-build-") as scratch:
+            header = Path(scratch) / "abi.h"
+            header.write_text(abi)
+            output = Path(scratch) / LIBRARY
+            command = [str(compiler), *FLAGS, "-I.", "-include", str(header), "-o", str(output), *units]
+            code, log = self._confined(command, draft / "sources", Path(scratch))
+            if code == TIMED_OUT:
+                raise BuildFailed(f"the compiler was stopped after {self.limits.seconds:g} s\n{log}")
+            if code or not output.is_file() or output.is_symlink():
+                raise BuildFailed(log or f"the compiler ended with code {code} and said nothing")
+            shutil.copyfile(output, draft / LIBRARY)
+        return log
+
+    def _confined(self, command: list[str], sources: Path, scratch: Path) -> tuple[int, str]:
+        """Run the compiler where it reads the system and `sources` and writes `scratch`: its exit code and output."""
+        homes = {str(path.parents[1]) for path in (Path(command[0]), Path(command[0]).resolve())}
+        config = {
+            "run": command,
+            "read": ["/etc/alternatives", *homes, str(sources)],
+            "write": [str(scratch)],
+            "environment": {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "TMPDIR": str(scratch)},
+            "without": [],
+            "seconds": self.limits.seconds,
+            "memory_bytes": self.limits.memory_bytes,
+            "file_bytes": self.limits.file_bytes,
+        }
+        log = Log()
+        try:
+            program = [sys.executable, "-I", "-S", str(PROGRAM), json.dumps(config)]
+            # Its standard input is how it notices that we are gone.
+            with subprocess.Popen(
+                program, stdin=subprocess.PIPE, stdout=log.fd, stderr=log.fd, env={}, cwd=sources
+            ) as process:
+                try:
+                    code = process.wait(self.limits.seconds + GRACE_S)
+                finally:
+                    process.kill()
+            if code == NOT_STARTED:
+                raise InfraError(log.text())
+            # The folder has another name each time, and is of no use to the reader.
+            return code, log.text().replace(f"{scratch}/", "")
+        except subprocess.TimeoutExpired as error:
+            raise InfraError(f"the compiler's sandbox does not end: {error}") from error
+        finally:
+            log.close()
+
+    def _key(self, candidate: Candidate, abi: str) -> str:
+        compiler, version = self._find_compiler()
+        sources = candidate.model_dump(mode="json")["sources"]
+        return digest_of([sources, abi, list(FLAGS), str(compiler), version, cpu_model()])
+
+    def _find_compiler(self) -> tuple[Path, str]:
+        """The compiler and its version, asked for once."""
+        if self._compiler is None:
+            found = shutil.which("g++")
+            if found is None:
+                raise UserError("there is no g++ on the PATH", "a C++20 compiler", "sudo apt-get install g++")
+            version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+            self._compiler = Path(found), version
+        return self._compiler
+
+
+def cpu_model() -> str:
+    """What -march=native depends on: two machines with the same text make the same code."""
+    first, _, _ = Path("/proc/cpuinfo").read_text().partition("\n\n")
+    lines = [line for line in first.splitlines() if line.partition(":")[0].strip() in CPU_FIELDS]
+    return "\n".join(lines)
+
+
+def _write(candidate: Candidate, folder: Path) -> None:
+    folder.mkdir()
+    for source in candidate.sources:
+        path = PurePosixPath(source.path)
+        if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in source.path:
+            raise BuildFailed(f"{source.path!r} is no path inside the candidate's own folder")
+        target = folder / path
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(source.content.encode(errors="surrogatepass"))
+        except OSError as error:
+            raise BuildFailed(f"{source.path!r} can't be written: {error.strerror}") from None
+
+
+def _make_read_only(folder: Path) -> None:
+    for path in folder.rglob("*"):
+        path.chmod(0o555 if path.is_dir() or path.name == LIBRARY else 0o444)
+
+
+def _make_deletable(folder: Path) -> None:
+    for path in [folder, *folder.rglob("*")]:
+        if path.is_dir():
+            path.chmod(0o755)
