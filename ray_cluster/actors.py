@@ -65,9 +65,6 @@ class JudgeActor:
         except (InfraError, UserError) as error:
             return Verdict(trouble=str(error))
 
-    def close(self) -> None:
-        self._stack.close()
-
 
 class Desk:
     """Queues jobs, first come first served, over the judges that are free."""

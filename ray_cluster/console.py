@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from enum import IntEnum
@@ -57,8 +58,17 @@ def say(text: str) -> None:
 
 def print_json(kind: str, **fields: Any) -> None:
     """A JSON document on stdout, with its kind and schema version."""
-    document = {"schema_version": SCHEMA_VERSION, "kind": kind, **fields}
+    document = _finite({"schema_version": SCHEMA_VERSION, "kind": kind, **fields})
     sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity and no NaN (an error figure may be either): they become null."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def show_error(error: UserError) -> None:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-import tasks
 from methods import resolve
+from ray_cluster.find import find_task
 from ray_cluster.prices import PriceSnapshot, price_of
 from ray_cluster.race_card import RaceCard
 from suite.brief import brief
-from suite.environment import device, toolchain
+from suite.environment import cpu_model, toolchain
 from suite.errors import CardError
-from suite.task import load, starter
+from suite.task import starter
 from suite.types import TIMING_PROTOCOL, Candidate, Frozen, MethodSpec, ModelSpec, Task, TrialSpec, digest_of
 
 
@@ -47,7 +47,7 @@ def courses(card: RaceCard) -> dict[str, Course]:
     """The card's tasks by name, loaded for its lane and language. Raises `UserError` for an unknown or unfit one."""
     found = {}
     for name in card.tasks:
-        task = load(tasks.folder(name), card.lane)
+        task = find_task(name, card.lane)
         if card.language not in task.languages:
             raise CardError(
                 f"{name} cannot be raced in {card.language} on the lane {card.lane!r}",
@@ -59,7 +59,7 @@ def courses(card: RaceCard) -> dict[str, Course]:
 
 
 def resolve_race(card: RaceCard, course: dict[str, Course], stored: PriceSnapshot | None = None) -> ResolvedRace:
-    """All trials of a card. `stored`: the price snapshot of a race already begun, which a newer catalogue cannot change."""
+    """All trials of a card. `stored`: the price snapshot of a race already begun: no newer catalogue changes it."""
     methods = tuple(resolve(entry.name, entry.options) for entry in card.methods)
     price = None if card.model is None else stored or price_of(card.model)
     _model_where_needed(card, methods)
@@ -70,8 +70,8 @@ def resolve_race(card: RaceCard, course: dict[str, Course], stored: PriceSnapsho
         tasks={name: one.task.digest for name, one in course.items()},
         briefs={name: digest_of(one.brief) for name, one in course.items()},
         starters={name: one.starter.id for name, one in course.items()},
-        device=device(card.lane),
-        toolchain=toolchain(card.lane),
+        device=cpu_model(),
+        toolchain=toolchain(),
         trials=(),
     )
     return race.model_copy(update={"trials": _trials(race)})

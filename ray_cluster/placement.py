@@ -31,14 +31,14 @@ from suite.trial import TrialOrder
 OBJECT_STORE_BYTES = 80 * 1024 * 1024
 """Orders and verdicts are small; Ray's default would reserve a third of the memory."""
 START_S = 120.0
-PRIVATE = ("MLFLOW_RUN_ID", "RAY_ADDRESS", "RAY_AUTH_TOKEN")
-"""Never inherited by a worker: a run id would be shared by all, an address would lead to somebody else's cluster."""
+_REMOTE: Any = ray.remote
+"""Ray's own types know functions, not what an actor class needs."""
+PRIVATE = ("MLFLOW_RUN_ID", "RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN")
+"""Never inherited by a worker: a run id would be shared by all, an address would lead to somebody else's cluster. With
+no mode set, Ray turns token authentication on for a new local cluster; setting it here would come after Ray read it."""
 SETTINGS = {
-    "RAY_AUTH_MODE": "token",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1",
-    "RAY_DEDUP_LOGS": "0",
-    "RAY_TMPDIR_CLEANUP": "0",
 }
 
 
@@ -50,12 +50,6 @@ class ClusterPlan:
     judges: tuple[tuple[int, ...], ...]
     judge: JudgeMaker
     keys: dict[str, str]
-
-
-def cores_for(judges: int | None, cores: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """Two cores for each judge (the only core, where there is one). `judges`: None for as many as there are pairs."""
-    pairs = [cores[index : index + 2] for index in range(0, len(cores) - 1, 2)] or [cores]
-    return tuple(pairs if judges is None else pairs[:judges])
 
 
 class Cluster:
@@ -75,17 +69,18 @@ class Cluster:
     def __enter__(self) -> Cluster:
         with ExitStack() as building:
             building.enter_context(_local_ray(len(self._plan.judges)))
-            judge = ray.remote(
-                num_cpus=0, resources={"judge": 1}, max_restarts=-1, max_task_retries=0
-            )(JudgeActor)  # fmt: skip
-            self._judges = [judge.remote(self._plan.judge, cores) for cores in self._plan.judges]
+            self._judges = [self._judge(cores) for cores in self._plan.judges]
             self._await([one.ready.remote() for one in self._judges], "the judges")
-            self._desk = ray.remote(num_cpus=0, max_restarts=-1, max_task_retries=0)(Desk).remote(self._judges)
+            self._desk = _REMOTE(num_cpus=0, max_restarts=-1, max_task_retries=0)(Desk).remote(self._judges)
             self._stack = building.pop_all()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._stack.close()
+
+    def _judge(self, cores: tuple[int, ...]) -> Any:
+        actor = _REMOTE(num_cpus=0, resources={"judge": 1}, max_restarts=-1, max_task_retries=0)(JudgeActor)
+        return actor.remote(self._plan.judge, cores)
 
     def _await(self, references: list[Any], what: str) -> None:
         try:
@@ -96,7 +91,7 @@ class Cluster:
     def start(self, order: TrialOrder) -> None:
         """Give the trial a fresh actor and run it, or go on with it."""
         trial = order.spec.id
-        actor = ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0, max_concurrency=2)(TrialActor)
+        actor = _REMOTE(num_cpus=0, max_restarts=0, max_task_retries=0, max_concurrency=2)(TrialActor)
         self._trials[trial] = actor.remote(self._desk, self._plan.keys)
         self._running[self._trials[trial].run.remote(order)] = trial
 
@@ -142,7 +137,8 @@ def _last_line(error: Exception) -> str:
 def _local_ray(judges: int) -> Iterator[None]:
     """`ray.init` on this machine alone: private token, private folder, nothing left behind."""
     # A short path: Ray's sockets live there and their names may have 107 bytes.
-    folder = Path(tempfile.mkdtemp(prefix="derby-"))
+    _sweep()
+    folder = Path(tempfile.mkdtemp(prefix=f"derby-{os.getpid()}-"))
     token = folder / "token"
     token.touch(mode=0o600)
     token.write_text(secrets.token_hex(32), encoding="ascii")
@@ -165,6 +161,14 @@ def _local_ray(judges: int) -> Iterator[None]:
             _, left = psutil.wait_procs(children, timeout=5)
             for process in left:
                 _kill(process)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sweep() -> None:
+    """Remove the private folders of drivers that were killed."""
+    for folder in Path(tempfile.gettempdir()).glob("derby-*-*"):
+        owner = folder.name.split("-")[1]
+        if owner.isdigit() and not psutil.pid_exists(int(owner)) and folder.stat().st_uid == os.getuid():
             shutil.rmtree(folder, ignore_errors=True)
 
 

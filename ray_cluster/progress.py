@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import assert_never
 
@@ -20,6 +20,7 @@ from suite.events import (
     TrialSuspended,
 )
 from suite.score import score
+from suite.trial import FAILED, UNFINISHED
 from suite.types import Budget, Spent, Split, TrialSpec
 
 
@@ -42,20 +43,19 @@ class Progress:
     budget: Budget
     state: State = State.WAITING
     lines: int = 0
-    spent: Spent = Spent()
+    spent: Spent = field(default_factory=Spent)
     starter: float | None = None
     best: float | None = None
     best_number: int | None = None
     champion: float | None = None
     heldout: float | None = None
     reason: str = ""
-    method_exit: int | None = None
 
     @property
     def failed(self) -> bool:
         """The trial ended without a ranked kernel, or its method broke."""
-        broke = self.method_exit not in (None, 0) and self.reason == "method_failed"
-        return self.state is State.SUSPENDED or (self.state is State.FINISHED and (broke or not self.champion))
+        finished = self.state is State.FINISHED
+        return self.state is State.SUSPENDED or (finished and (self.reason == FAILED or not self.champion))
 
     def share(self) -> float | None:
         """How much of the budget that runs out first is used, 0 to 1; None before anything happened."""
@@ -90,7 +90,8 @@ def advance(progress: Progress, event: Event) -> Progress:
         case ModelRequested():
             return after
         case MethodEnded():
-            return replace(after, state=State.MEASURING, reason=event.reason, method_exit=event.exit_code)
+            again = event.reason in UNFINISHED
+            return replace(after, state=after.state if again else State.MEASURING, reason=event.reason)
         case ChampionMeasured():
             search, heldout = (score(event.evaluation, split).value for split in (Split.SEARCH, Split.HELDOUT))
             # One measurement: a candidate that failed on either split is worth 0 on both.

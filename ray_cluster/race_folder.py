@@ -22,7 +22,7 @@ from pydantic import JsonValue, ValidationError
 from ray_cluster.matrix import ResolvedRace
 from ray_cluster.prices import PriceSnapshot
 from suite.errors import CardError, UserError
-from suite.types import Task, TrialSpec, Workload
+from suite.types import TrialSpec, Workload
 
 FREE = frozenset({"card.judges", "card.trials_at_once"})
 """What may change between runs of a race: where it runs, not what is measured."""
@@ -118,8 +118,10 @@ class RaceFolder:
     def reveal(self, heldout: dict[str, tuple[Workload, ...]]) -> None:
         """Publish the secret and what was drawn from it, so that anybody can check the commitment."""
         secret = self.secret()
-        shown = {name: [workload.model_dump(mode="json") for workload in drawn] for name, drawn in heldout.items()}
-        document = {"secret": secret.hex(), "commitment": commitment(secret), "heldout": shown}
+        shown: dict[str, JsonValue] = {
+            name: [workload.model_dump(mode="json") for workload in drawn] for name, drawn in heldout.items()
+        }
+        document: JsonValue = {"secret": secret.hex(), "commitment": commitment(secret), "heldout": shown}
         _write(self.path / "reveal.json", document)
 
     # ------------------------------------------------------------------------------------------ the card
@@ -178,7 +180,9 @@ def _facts(race: ResolvedRace) -> dict[str, str]:
 def _flat(prefix: str, value: JsonValue) -> dict[str, str]:
     if isinstance(value, dict) and value:
         return {
-            name: text for key, item in value.items() for name, text in _flat(f"{prefix}.{key}".lstrip("."), item).items()
+            name: text
+            for key, item in value.items()
+            for name, text in _flat(f"{prefix}.{key}".lstrip("."), item).items()
         }
     return {prefix: json.dumps(value, ensure_ascii=False)}
 
@@ -200,10 +204,6 @@ def specs(folder: RaceFolder) -> tuple[TrialSpec, ...]:
             "give the folder with --runs, or begin a race with `derby run CARD` or `derby demo`",
         )
     return race.trials
-
-
-def tasks_by_name(tasks: tuple[Task, ...]) -> dict[str, Task]:
-    return {task.name: task for task in tasks}
 
 
 def _write(path: Path, document: JsonValue) -> None:

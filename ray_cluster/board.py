@@ -1,0 +1,62 @@
+"""`derby board`, `standings` and `rebuild`: what races have found, on a page, in print, in MLflow."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from leaderboard import mlflow_view, records
+from leaderboard.standings import as_dicts
+from leaderboard.standings import standings as rank
+from ray_cluster.console import Exit, MissingEnvironment, data_console, print_json, say
+from ray_cluster.tables import standings_table
+from ray_cluster.tracking import tracking_uri
+
+APP = Path(records.__file__).with_name("app.py")
+
+
+def show_standings(runs: Path, race: str | None, as_json: bool) -> Exit:
+    """Print every table of the board, or those of one race."""
+    found = [one for one in records.load(runs) if race in (None, one.spec.race)]
+    tables = rank(found)
+    if as_json:
+        print_json("standings", standings=as_dicts(tables))
+        return Exit.OK
+    console = data_console()
+    for table in tables:
+        console.print(standings_table(table))
+    if not tables:
+        say(f"no trial in {runs.absolute()}; begin with `derby demo`")
+    return Exit.OK
+
+
+def how_to_look(runs: Path) -> list[str]:
+    """The commands that open the board and MLflow's own page."""
+    where = "" if runs == Path("runs") else f" --runs {runs}"
+    return [
+        f"board:  derby board{where}",
+        f"MLflow: mlflow ui --backend-store-uri {tracking_uri(runs)}",
+    ]
+
+
+def run_board(runs: Path, port: int) -> Exit:
+    """Serve the board until it is interrupted."""
+    if importlib.util.find_spec("streamlit") is None:
+        raise MissingEnvironment("streamlit is not installed", "the package streamlit", "pip install streamlit")
+    for line in how_to_look(runs)[1:]:
+        say(line)
+    command = [sys.executable, "-m", "streamlit", "run", str(APP), f"--server.port={port}"]
+    quiet = ["--browser.gatherUsageStats=false", "--server.address=127.0.0.1"]
+    environment = {**os.environ, "DERBY_RUNS": str(runs.absolute())}
+    code = subprocess.run([*command, *quiet], env=environment, check=False).returncode
+    return Exit.OK if code in (0, -2, 130) else Exit.INTERNAL
+
+
+def rebuild_records(runs: Path) -> Exit:
+    """Write MLflow's records anew from the ledgers."""
+    mlflow_view.rebuild(runs, tracking_uri(runs))
+    say(f"MLflow at {tracking_uri(runs)} now holds what the ledgers in {runs.absolute()} say")
+    return Exit.OK

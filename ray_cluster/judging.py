@@ -1,0 +1,41 @@
+"""Makes judges for this machine: the one place that turns a card's timing and a set of cores into a `Judge`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ray_cluster.console import MissingEnvironment
+from suite.judge.judge import Judge
+from suite.judge.plan import TINY, JudgeSettings
+
+CACHE = "DERBY_CACHE"
+"""Environment variable naming the folder of built kernels."""
+
+
+@dataclass(frozen=True)
+class LocalJudge:
+    """A maker of judges, picklable: called in the process that will judge, with the cores to be owned."""
+
+    timing: Literal["standard", "tiny"] = "standard"
+
+    def __call__(self, cores: tuple[int, ...]) -> Judge:
+        settings = JudgeSettings(cpus=cores)
+        if folder := os.environ.get(CACHE):
+            settings = settings.model_copy(update={"cache": Path(folder).absolute()})
+        if self.timing == "tiny":
+            settings = settings.model_copy(update={"search": TINY, "champion": TINY})
+        return Judge(settings)
+
+
+def need_compiler() -> None:
+    """Raises `MissingEnvironment` where there is no g++: every baseline of the cpu lane is built by it."""
+    if shutil.which("g++") is None:
+        raise MissingEnvironment(
+            "there is no g++ on this machine",
+            "a C++20 compiler with OpenMP: kernels of the cpu lane are built here",
+            "install it: sudo apt-get install g++ (Fedora: sudo dnf install gcc-c++)",
+        )

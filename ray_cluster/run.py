@@ -1,0 +1,149 @@
+"""`derby run`: one race from its card to its standings; the same command goes on with it, whatever ended it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from leaderboard import records
+from leaderboard.standings import as_dicts
+from leaderboard.standings import standings as rank
+from ray_cluster.actors import Ended, JudgeMaker
+from ray_cluster.console import Exit, data_console, print_json, progress_console, say
+from ray_cluster.driver import Driver
+from ray_cluster.follow import Follower, Standing
+from ray_cluster.interrupts import Interrupts
+from ray_cluster.judging import LocalJudge, need_compiler
+from ray_cluster.matrix import Course, ResolvedRace, courses, resolve_race
+from ray_cluster.models import check_key, keys_in
+from ray_cluster.placement import Cluster, ClusterPlan
+from ray_cluster.placement_plan import cores_here
+from ray_cluster.progress import Progress, State
+from ray_cluster.race_card import RaceCard, load_card
+from ray_cluster.race_folder import RaceFolder, commitment
+from ray_cluster.status import as_document
+from ray_cluster.tables import progress_table, standings_table
+from ray_cluster.tracking import mlflow_views
+from suite.task import draw_heldout
+from suite.trial import TrialOrder
+from suite.types import Workload
+
+TRIALS_A_JUDGE = 4
+
+
+@dataclass(frozen=True)
+class Race:
+    """A race ready to run: its folder is held, its card settled, its held-out workloads drawn."""
+
+    folder: RaceFolder
+    resolved: ResolvedRace
+    course: dict[str, Course]
+    heldout: dict[str, tuple[Workload, ...]]
+    keys: Mapping[str, str]
+
+    def orders(self) -> list[TrialOrder]:
+        promise = commitment(self.folder.secret())
+        return [
+            TrialOrder(
+                spec=spec,
+                task=self.course[spec.task].task,
+                starter=self.course[spec.task].starter,
+                brief=self.course[spec.task].brief,
+                folder=self.folder.trial(spec.id),
+                heldout=self.heldout[spec.task],
+                heldout_commitment=promise,
+            )
+            for spec in self.resolved.trials
+        ]
+
+
+def run_card(path: Path, runs: Path, fresh: bool, as_json: bool) -> Exit:
+    """Run the race on the card at `path` and print its standings."""
+    card = load_card(path)
+    need_compiler()
+    with Interrupts() as interrupts, prepared(card, runs, fresh) as race:
+        trials, ended = conduct(race, interrupts, LocalJudge(card.timing))
+    stopped = interrupts.stopping.is_set()
+    show_results(race, trials, as_json)
+    return _conclude(trials, ended, stopped, f"derby run {path}" + (f" --runs {runs}" if runs != Path("runs") else ""))
+
+
+@contextmanager
+def prepared(card: RaceCard, runs: Path, fresh: bool) -> Iterator[Race]:
+    """The race on `card`, its folder held. Raises `UserError` for whatever is wrong before anything is started."""
+    course = courses(card)
+    keys = keys_in(os.environ)
+    check_key(card.model, keys)
+    folder = RaceFolder(runs, card.name)
+    resolve_race(card, course)  # a card that cannot be raced must not move or make a folder
+    if fresh and (aside := folder.move_aside()) is not None:
+        say(f"the earlier race was moved to {aside}")
+    with folder.hold():
+        resolved = resolve_race(card, course, folder.price())
+        folder.settle(resolved)
+        secret = folder.secret()
+        heldout = {name: draw_heldout(one.task, secret) for name, one in course.items()}
+        yield Race(folder, resolved, course, heldout, keys)
+
+
+def conduct(race: Race, interrupts: Interrupts, judge: JudgeMaker) -> tuple[tuple[Progress, ...], dict[str, Ended]]:
+    """Run what is left of a race; returns where its trials stand and how those that ran have ended."""
+    card = race.resolved.card
+    standing = Standing(race.folder, race.resolved.trials)
+    views = mlflow_views(race.folder.runs)
+    ended: dict[str, Ended] = {}
+    with Follower(standing, progress_console(), views):
+        todo = [one for one in race.orders() if standing.trials[one.spec.id].state is not State.FINISHED]
+        if todo:
+            judges = cores_here(card.judges)
+            with Cluster(ClusterPlan(judges, judge, dict(race.keys))) as cluster:
+                interrupts.install()
+                driver = Driver(
+                    places=cluster,
+                    at_once=card.trials_at_once or TRIALS_A_JUDGE * len(judges),
+                    lines=_lines,
+                    tell=say,
+                    stopping=interrupts.stopping,
+                )
+                ended = driver.run(todo)
+    if all(trial.state is State.FINISHED for trial in standing.rows):
+        race.folder.reveal(race.heldout)
+    return standing.rows, ended
+
+
+def _lines(order: TrialOrder) -> int:
+    """Complete lines in a trial's ledger."""
+    path = order.folder / "ledger.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def show_results(race: Race, trials: Sequence[Progress], as_json: bool) -> None:
+    """The race's trials and standings on stdout."""
+    found = [one for one in records.load(race.folder.runs) if one.spec.race == race.resolved.card.name]
+    tables = rank(found)
+    if as_json:
+        shown = [as_document(trial) for trial in trials]
+        print_json("race", race=race.resolved.card.name, trials=shown, standings=as_dicts(tables))
+        return
+    console = data_console()
+    for table in tables:
+        console.print(standings_table(table))
+    if not tables:
+        console.print(progress_table(trials))
+
+
+def _conclude(trials: Sequence[Progress], ended: Mapping[str, Ended], stopped: bool, again: str) -> Exit:
+    """Say what did not go as it should, and how to go on."""
+    for one in ended.values():
+        if one.error is not None or one.died is not None:
+            came, expected, todo = one.error or (one.died or "", "a process that lives", "see trial.log in its folder")
+            say(f"{one.trial}: {came}\n  expected: {expected}\n  do: {todo}")
+    left = [trial for trial in trials if trial.state is not State.FINISHED]
+    if left:
+        say(f"{len(left)} of {len(trials)} trials are not finished; go on with: {again}")
+    if stopped and left:
+        return Exit.INTERRUPTED
+    return Exit.FAILED if left or any(trial.failed for trial in trials) else Exit.OK
