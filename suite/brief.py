@@ -32,7 +32,7 @@ One source file that defines exactly this function:
 ```
 
 Tensors are dense and row-major and start at multiples of 64 bytes; half-precision and 8-bit floats come as raw bits.
-The axes that vary follow the arguments, in order of definition. Return 0; anything else counts as an error of the kernel."""
+The axes that vary follow the arguments, in order of definition. Return 0; anything else is an error of the kernel."""
 
 _PYTHON_ENTRY = """\
 One source file that defines this function:

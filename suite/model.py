@@ -58,7 +58,7 @@ class OpenAIModel:
         """Without `base_url`: OPENAI_BASE_URL, else OpenAI's own. Sends nothing; `ModelError` if it is no address."""
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or provider.OPENAI_URL
         self._spec, self._patience, self._api_key = spec, patience, api_key
-        self._address = provider.shown(base_url)
+        self._address = provider.checked(base_url)
         self._client = openai.OpenAI(
             api_key=api_key or "unused", base_url=base_url, max_retries=0, timeout=patience.timeout_s
         )

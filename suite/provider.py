@@ -23,16 +23,20 @@ _NO_MODEL = re.compile(
 )
 
 
-def shown(base_url: str) -> str:
-    """The address as it may be shown, without user name and password. Raises `ModelError` if it is none."""
+def checked(base_url: str) -> str:
+    """The address without a slash at its end. Raises `ModelError` if it is none, or holds a secret."""
     try:
         parts = urlsplit(base_url)
-        host, port = parts.hostname, parts.port
+        host, _ = parts.hostname, parts.port  # a port that is no number raises here
     except ValueError:
-        host, port, parts = None, None, urlsplit("")
+        host, parts = None, urlsplit("")
     if parts.scheme not in ("http", "https") or not host:
         raise ModelError("the model's address is not a URL", "http://HOST:PORT/v1 or https://...", "correct `base_url`")
-    return f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
+    if "@" in parts.netloc or parts.query:  # ledgers and logs show addresses
+        raise ModelError(
+            "the model's address holds a user name or password, or a query", "the bare address", "use OPENAI_API_KEY"
+        )
+    return base_url.rstrip("/")
 
 
 def is_openai(base_url: str) -> bool:
