@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import resource
 import select
@@ -48,7 +49,8 @@ def _become(config: dict, separate: bool) -> None:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         proc = sandbox.mount_proc() if separate else "shared"
         sandbox.limit(config["memory_bytes"], config["file_bytes"])
-        resource.setrlimit(resource.RLIMIT_CPU, (config["seconds"], config["seconds"]))
+        seconds = math.ceil(config["seconds"])
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         read = [*config["read"], *sandbox.proc_paths(proc)]
         sandbox.close(read, config["write"], processes=True, without=frozenset(config["without"]))
