@@ -13,6 +13,7 @@ from typing import Self
 import torch
 
 from suite import task as tasks
+from suite.brief import c_prototype
 from suite.errors import InfraError
 from suite.judge.build import Builder, BuildFailed
 from suite.judge.check import Tally, check, draw_cases
@@ -86,7 +87,7 @@ class Judge:
             # Inputs and truths of the check split are made while the compiler runs.
             cases = self._clerk.submit(lambda: list(draw_cases(course, rng)))
             try:
-                program = self._build(job.candidate, hearing)
+                program = self._build(job, hearing)
                 expert = self._expert(job.task)
             finally:
                 drawn = cases.result()
@@ -96,19 +97,19 @@ class Judge:
                 hearing.add(check(course, side, memory.inputs, iter(drawn)))
             hearing.add(self._time(course, timed, (program, expert, memory), hearing))
 
-    def _build(self, candidate: Candidate, hearing: Hearing) -> Program:
+    def _build(self, job: Job, hearing: Hearing) -> Program:
         try:
-            artifact = self._builder.build(candidate)
+            artifact = self._builder.build(job.candidate, _abi(job.task, job.candidate))
         except BuildFailed as failure:
             hearing.print(failure.log)
             raise Rejected(Status.COMPILE_ERROR, "the compiler refused it; the log says why") from failure
         hearing.print(artifact.log)
-        return Program(candidate, artifact)
+        return Program(job.candidate, artifact)
 
     def _expert(self, task: Task) -> Program:
         candidate = tasks.baseline(task)
         try:
-            return Program(candidate, self._builder.build(candidate))
+            return Program(candidate, self._builder.build(candidate, _abi(task, candidate)))
         except BuildFailed as failure:
             raise InfraError(f"the baseline of {task.name} does not build: {failure.log}") from failure
 
@@ -177,3 +178,9 @@ class Judge:
                 del self._contents[next(iter(self._contents))]
             self._contents[key] = course.make(workload, fresh_generator(), course.families[0])
         return self._contents[key]
+
+
+def _abi(task: Task, candidate: Candidate) -> str:
+    """The declaration a C++ kernel is compiled after: another prototype would read its arguments from wrong places."""
+    symbol = candidate.spec.entry_point.partition("::")[2]
+    return f"#include <cstdint>\n{c_prototype(task.definition, symbol)}\n"
