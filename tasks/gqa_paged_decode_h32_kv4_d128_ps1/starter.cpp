@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 namespace {
@@ -21,13 +22,17 @@ constexpr int kTokensOuter = 0;   // tune: tokens_outer in {0, 1}
 constexpr int kWidth = 4;         // tune: width in {1, 4, 8, 16}
 
 constexpr int kPasses = kGroup / kHeadsPerPass;
+constexpr int kChunks = kDim / kWidth;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-float widen(uint16_t bits) {
-    const uint32_t wide = static_cast<uint32_t>(bits) << 16;
-    float value;
-    std::memcpy(&value, &wide, sizeof value);
-    return value;
+// kWidth numbers side by side: the compiler turns arithmetic on them into vector instructions of that width.
+typedef float Vector __attribute__((vector_size(4 * kWidth)));
+using Floats = std::conditional_t<kWidth == 1, float, Vector>;
+
+void widen(const uint16_t* bits, Floats& wide) {  // a bfloat16 is the upper half of a float32
+    uint32_t words[kWidth];
+    for (int w = 0; w < kWidth; ++w) words[w] = static_cast<uint32_t>(bits[w]) << 16;
+    std::memcpy(&wide, words, sizeof wide);
 }
 
 uint16_t narrow(float value) {  // rounds to nearest, ties to even
@@ -40,43 +45,42 @@ uint16_t narrow(float value) {  // rounds to nearest, ties to even
 struct Partial {
     float top = -kInfinity;
     float sum = 0;
-    float values[kDim] = {};
+    Floats values[kChunks] = {};
 };
 
-// Dot products of one key row with the kHeadsPerPass queries of a pass, in kWidth independent partial sums each.
-void dots(const float (*query)[kDim], const uint16_t* key, float scale, float* logits) {
-    float sums[kHeadsPerPass][kWidth] = {};
-    for (int d = 0; d < kDim; d += kWidth) {
-        float wide[kWidth];
-        for (int w = 0; w < kWidth; ++w) wide[w] = widen(key[d + w]);
-        for (int h = 0; h < kHeadsPerPass; ++h)
-            for (int w = 0; w < kWidth; ++w) sums[h][w] += query[h][d + w] * wide[w];
+// Dot products of one key row with the kHeadsPerPass queries of a pass.
+void dots(const Floats (*query)[kChunks], const uint16_t* key, float scale, float* logits) {
+    Floats sums[kHeadsPerPass] = {};
+    for (int c = 0; c < kChunks; ++c) {
+        Floats wide;
+        widen(key + c * kWidth, wide);
+        for (int h = 0; h < kHeadsPerPass; ++h) sums[h] += query[h][c] * wide;
     }
     for (int h = 0; h < kHeadsPerPass; ++h) {
-        float total = 0;
-        for (int w = 0; w < kWidth; ++w) total += sums[h][w];
+        float lanes[kWidth], total = 0;
+        std::memcpy(lanes, &sums[h], sizeof lanes);
+        for (float lane : lanes) total += lane;
         logits[h] = total * scale;
     }
 }
 
 // Adds one value row, with a weight per head, to the heads of a pass.
 void accumulate(Partial* part, const uint16_t* value, const float* weights) {
-    for (int d = 0; d < kDim; d += kWidth) {
-        float wide[kWidth];
-        for (int w = 0; w < kWidth; ++w) wide[w] = widen(value[d + w]);
-        for (int h = 0; h < kHeadsPerPass; ++h)
-            for (int w = 0; w < kWidth; ++w) part[h].values[d + w] += weights[h] * wide[w];
+    for (int c = 0; c < kChunks; ++c) {
+        Floats wide;
+        widen(value + c * kWidth, wide);
+        for (int h = 0; h < kHeadsPerPass; ++h) part[h].values[c] += weights[h] * wide;
     }
 }
 
 // One slot for the heads of a pass, keeping the running maximum up to date.
-void online_step(const float (*query)[kDim], const uint16_t* key, const uint16_t* value, float scale, Partial* part) {
+void online_step(const Floats (*query)[kChunks], const uint16_t* key, const uint16_t* value, float scale, Partial* part) {
     float logits[kHeadsPerPass];
     dots(query, key, scale, logits);
     for (int h = 0; h < kHeadsPerPass; ++h) {
         if (logits[h] > part[h].top) {
             const float shrink = std::exp(part[h].top - logits[h]);
-            for (int d = 0; d < kDim; ++d) part[h].values[d] *= shrink;
+            for (Floats& value : part[h].values) value *= shrink;
             part[h].sum *= shrink;
             part[h].top = logits[h];
         }
@@ -101,9 +105,9 @@ void for_each_slot_and_pass(int count, Body body) {
 // All eight query heads of a key/value head over `count` slots.
 void attend(const uint16_t* q, const uint16_t* keys, const uint16_t* values, const int32_t* slots, int count, float scale,
             Partial* part) {
-    float query[kGroup][kDim];
+    Floats query[kGroup][kChunks];
     for (int h = 0; h < kGroup; ++h)
-        for (int d = 0; d < kDim; ++d) query[h][d] = widen(q[h * kDim + d]);
+        for (int c = 0; c < kChunks; ++c) widen(q + h * kDim + c * kWidth, query[h][c]);
     const auto row = [&](const uint16_t* cache, int t) { return cache + static_cast<int64_t>(slots[t]) * kKvHeads * kDim; };
 
     if (kOnline) {
@@ -127,16 +131,19 @@ void attend(const uint16_t* q, const uint16_t* keys, const uint16_t* values, con
 
 // Joins the parts of one query head's context and writes its output row and lse.
 void merge(const Partial* parts, int stride, uint16_t* output, float* lse) {
-    float top = -kInfinity, sum = 0, values[kDim] = {};
+    float top = -kInfinity, sum = 0;
+    Floats values[kChunks] = {};
     for (int s = 0; s < kSplits; ++s) top = std::max(top, parts[s * stride].top);
     for (int s = 0; s < kSplits; ++s) {
         const Partial& part = parts[s * stride];
         if (part.sum == 0) continue;  // a part without slots
         const float weight = std::exp(part.top - top);
         sum += weight * part.sum;
-        for (int d = 0; d < kDim; ++d) values[d] += weight * part.values[d];
+        for (int c = 0; c < kChunks; ++c) values[c] += weight * part.values[c];
     }
-    for (int d = 0; d < kDim; ++d) output[d] = narrow(sum == 0 ? 0.0f : values[d] / sum);
+    float row[kDim];
+    std::memcpy(row, values, sizeof row);
+    for (int d = 0; d < kDim; ++d) output[d] = narrow(sum == 0 ? 0.0f : row[d] / sum);
     *lse = sum == 0 ? -kInfinity : (top + std::log(sum)) * 1.44269504f;
 }
 
