@@ -67,13 +67,16 @@ class JudgeActor:
 
 
 class Desk:
-    """Queues jobs, first come first served, over the judges that are free."""
+    """Queues jobs, first come first served, over the judges that are free.
 
-    def __init__(self, judges: list[Any]) -> None:
+    Knows the judges by name: a restarted desk could not have its arguments again if they held references of Ray's.
+    """
+
+    def __init__(self, judges: list[str]) -> None:
         self._free: asyncio.Queue[Any] = asyncio.Queue()
         self._returning: set[asyncio.Task[None]] = set()
-        for judge in judges:
-            self._free.put_nowait(judge)
+        for name in judges:
+            self._free.put_nowait(ray.get_actor(name))
 
     async def evaluate(self, job: Job) -> Verdict:
         """Wait for a judge, have it judge. A judge that dies over a job is out until it is up again."""

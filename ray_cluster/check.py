@@ -24,7 +24,7 @@ ATTEMPTS = 3
 
 
 def check(name: str, files: Sequence[Path], tier: Tier, lane: str, timing: Literal["standard", "tiny"]) -> Evaluation:
-    """Judge the candidate made of `files` (the first holds `run`); held-out workloads are drawn for the champion tier."""
+    """Judge the candidate made of `files` (the first holds `run`); the champion tier draws held-out workloads."""
     need_compiler()
     task = find_task(name, lane)
     candidate = from_files(task, files)

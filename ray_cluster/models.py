@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -13,6 +14,8 @@ from suite.workbench import Model
 
 KEYS = {"openai": "OPENAI_API_KEY"}
 """Provider -> environment variable of its key."""
+ADDRESS = "OPENAI_BASE_URL"
+"""Where the client goes when the card names no address; one of the user's own may want no key."""
 NO_KEY = "none"
 """Sent to an address of the user's own that asks for no key."""
 
@@ -24,8 +27,10 @@ def keys_in(environment: Mapping[str, str]) -> dict[str, str]:
 
 def check_key(spec: ModelSpec | None, keys: Mapping[str, str]) -> None:
     """Raises `ModelError` if the model's provider wants a key that is not there. Asks nobody."""
-    name = KEYS.get(spec.provider) if spec is not None and spec.base_url is None else None
-    if spec is not None and name is not None and name not in keys:
+    if spec is None or spec.base_url is not None or ADDRESS in os.environ:
+        return
+    name = KEYS.get(spec.provider)
+    if name is not None and name not in keys:
         raise ModelError(
             f"the model {spec.name!r} of {spec.provider} needs a key, and {name} is not set",
             f"the environment variable {name}, or base_url in the card's [model] for an address that needs none",

@@ -69,18 +69,19 @@ class Cluster:
     def __enter__(self) -> Cluster:
         with ExitStack() as building:
             building.enter_context(_local_ray(len(self._plan.judges)))
-            self._judges = [self._judge(cores) for cores in self._plan.judges]
+            names = [f"judge-{index}" for index in range(len(self._plan.judges))]
+            self._judges = [self._judge(*one) for one in zip(names, self._plan.judges, strict=True)]
             self._await([one.ready.remote() for one in self._judges], "the judges")
-            self._desk = _REMOTE(num_cpus=0, max_restarts=-1, max_task_retries=0)(Desk).remote(self._judges)
+            self._desk = _REMOTE(num_cpus=0, max_restarts=-1, max_task_retries=0)(Desk).remote(names)
             self._stack = building.pop_all()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._stack.close()
 
-    def _judge(self, cores: tuple[int, ...]) -> Any:
+    def _judge(self, name: str, cores: tuple[int, ...]) -> Any:
         actor = _REMOTE(num_cpus=0, resources={"judge": 1}, max_restarts=-1, max_task_retries=0)(JudgeActor)
-        return actor.remote(self._plan.judge, cores)
+        return actor.options(name=name).remote(self._plan.judge, cores)
 
     def _await(self, references: list[Any], what: str) -> None:
         try:
@@ -146,6 +147,7 @@ def _local_ray(judges: int) -> Iterator[None]:
         try:
             ray.init(
                 address="local",
+                namespace="derby",
                 num_cpus=max(2, os.cpu_count() or 1),
                 resources={"judge": float(judges)},
                 include_dashboard=False,
