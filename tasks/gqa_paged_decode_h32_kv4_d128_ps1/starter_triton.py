@@ -1,4 +1,4 @@
-"""Plain Triton starter: split-KV decode attention. One kernel attends a slice of each request, a second merges the slices.
+"""Plain Triton starter: split-KV decode. One kernel attends a slice of each request, a second merges the slices.
 
 A program of the first kernel serves one (request, KV head, split): the 8 query heads that share the KV head, padded to
 the 16 rows that `tl.dot` needs, walk over the split's tokens with an online softmax in base 2. Logits, sums and partial
@@ -24,7 +24,7 @@ def attend_split(
     q_ptr, k_ptr, v_ptr, indptr_ptr, indices_ptr, partial_ptr, peak_ptr, sum_ptr, sm_scale,
     Q_HEADS: tl.constexpr, KV_HEADS: tl.constexpr, DIM: tl.constexpr, SPLITS: tl.constexpr, BLOCK_KV: tl.constexpr,
 ):  # fmt: skip
-    """Attend one split of one request for the query heads of one KV head; leave an unnormalised output, its peak and its sum."""
+    """Attend one split of a request for one KV head's query heads; leave an unnormalised output, its peak and sum."""
     request, kv_head, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     GROUP: tl.constexpr = Q_HEADS // KV_HEADS
     row, dim, col = tl.arange(0, ROWS), tl.arange(0, DIM), tl.arange(0, BLOCK_KV)
@@ -84,7 +84,7 @@ def merge_splits(
 
 
 def run(q, k_cache, v_cache, kv_indptr, kv_indices, sm_scale, output, lse):
-    """Write `output` [batch, 32, 128] (q's dtype) and `lse` [batch, 32] (float32, base 2); scratch is allocated here."""
+    """Write `output` [batch, 32, 128] (q's dtype) and `lse` [batch, 32] (float32, base 2); allocates scratch."""
     batch = q.shape[0]
     partial = torch.empty((batch, Q_HEADS, SPLITS, DIM), dtype=torch.float32, device=q.device)
     peak = torch.empty((batch, Q_HEADS, SPLITS), dtype=torch.float32, device=q.device)
