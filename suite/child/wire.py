@@ -82,5 +82,5 @@ def send_json(sock: socket.socket, value: dict[str, Any], fds: tuple[int, ...] =
 
 def receive_json(sock: socket.socket, fds: int) -> tuple[dict[str, Any] | None, list[int]]:
     """A JSON object and up to `fds` descriptors; None at the end of the stream."""
-    data, received, _, _ = socket.recv_fds(sock, JSON_BYTES, fds)
+    data, received, _, _ = socket.recv_fds(sock, JSON_BYTES, fds, socket.MSG_CMSG_CLOEXEC)
     return (json.loads(data) if data else None), received

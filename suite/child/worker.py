@@ -50,7 +50,9 @@ def _set_up(order: dict, fds: list[int], separate: bool) -> socket.socket:
     # An open descriptor would let the candidate resize the memory under the judge.
     os.closerange(INPUTS, OUTPUTS + 1)
     callee.MEMORY.update(input=inputs, output=outputs)
-    os.sched_setaffinity(0, order["cpus"])
+    # Where OMP_PROC_BIND would have this thread, had OpenMP not been loaded by another process. Free to move, it would
+    # be woken on the judge's CPU, in the way of a thread that is bound there.
+    os.sched_setaffinity(0, order["cpus"][:1])
     _set_environment(order)
     proc = sandbox.mount_proc() if separate else "shared"
     profile = {"proc": proc, "memory": sandbox.limit(order["memory_bytes"])}
