@@ -54,5 +54,7 @@ def fenced(text: str) -> tuple[Block, ...]:
             marks = found["marks"]
             current = _Open(len(found["indent"]), marks[0], len(marks), found["info"].strip(), [])
     if current is not None:
+        if text.endswith("\n"):
+            current.lines = current.lines[:-1]  # the end of the last line is not a line of its own
         blocks.append(current.block(closed=False))
     return tuple(blocks)

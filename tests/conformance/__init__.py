@@ -1,0 +1,1 @@
+"""What every plugin of a kind must satisfy; a new one is tested by being listed."""
