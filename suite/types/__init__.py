@@ -37,6 +37,7 @@ from suite.types.trials import (
 )
 from suite.types.verdicts import (
     Correctness,
+    DeviceAudit,
     Evaluation,
     Failure,
     Job,
@@ -53,6 +54,7 @@ __all__ = [
     "Correctness",
     "DType",
     "Definition",
+    "DeviceAudit",
     "Evaluation",
     "Failure",
     "Frozen",

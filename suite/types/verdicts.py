@@ -10,18 +10,45 @@ from suite.types.base import Frozen, Status, Tier
 from suite.types.tasks import Candidate, Task, Workload
 
 
-class Launch(Frozen):
-    """Raw samples of one pair of fresh processes on one workload, microseconds, empty round trip already subtracted.
+class DeviceAudit(Frozen):
+    """What a GPU lane keeps beside a launch's samples, so that a reader can check the judge's clock (microseconds).
 
-    Samples come in A-B-B-A quads: calls 2i and 2i+1 of both lists are quad i. `overhead_us` is what was subtracted.
+    Seen on an H200 (tests/gpu/results/first_look.txt): events and clock agree within 0.7 us only in the *same* block of
+    calls, since recording events lengthens a call by 4-5 us by either measure; so both come from the block with events.
+    """
+
+    events_us: tuple[float, ...]
+    """The worker's claim: its own events around each call of the block that carries events."""
+    clock_under_events_us: tuple[float, ...]
+    """The judge's clock over the same calls, net of an empty call with events."""
+    mark_us: tuple[float, ...]
+    """By how much the judge's mark behind each scored call came later than the score says; honest calls: 1 to 8."""
+    refresh_us: tuple[float, ...]
+    """The judge's events around refresh and flush; far above `refresh_calibrated_us`, somebody worked in between."""
+    refresh_calibrated_us: float
+    late_calls: int
+    """Calls released before the worker had queued them: a candidate that synchronises."""
+    card: dict[str, float]
+    """Clocks (MHz), temperature (C), power (W) and throttle bits, read before the launch."""
+
+
+class Launch(Frozen):
+    """Raw samples of one pair of fresh processes on one workload: microseconds, net of an empty call.
+
+    Samples come in A-B-B-A quads: calls 2i and 2i+1 of both lists are quad i. `overhead_us` is what was subtracted and
+    `overhead` how it was measured. On a GPU the empty call must hold a kernel: stream words alone never switch the
+    device's context and read 6 us where an empty kernel reads 149.
     """
 
     candidate_us: tuple[float, ...]
     baseline_us: tuple[float, ...]
     overhead_us: float
+    overhead: Literal["round_trip", "null_kernel", "event_pair"] = "round_trip"
     foreign_cpu: float
     """Share of one core's time used by other processes of this machine while timing."""
     seconds: float
+    audit: DeviceAudit | None = None
+    """None on the cpu lane, where the judge's clock is all there is."""
 
 
 class Correctness(Frozen):
@@ -42,7 +69,8 @@ class Measurement(Frozen):
     status: Status
     detail: str = ""
     correctness: Correctness | None = None
-    method: Literal["judge_clock", "events"] = "judge_clock"
+    method: Literal["judge_clock", "judge_clock_with_events", "events"] = "judge_clock"
+    """What the samples are; rankings show it, since bare clock and events measure different things on a GPU."""
     launches: tuple[Launch, ...] = ()
     bytes_moved: int | None = None
     flops: int | None = None
