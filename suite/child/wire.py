@@ -7,6 +7,7 @@ library only. Nothing that comes up is ever unpickled or parsed further than thi
 from __future__ import annotations
 
 import json
+import os
 import socket
 import struct
 from dataclasses import dataclass
@@ -82,5 +83,7 @@ def send_json(sock: socket.socket, value: dict[str, Any], fds: tuple[int, ...] =
 
 def receive_json(sock: socket.socket, fds: int) -> tuple[dict[str, Any] | None, list[int]]:
     """A JSON object and up to `fds` descriptors; None at the end of the stream."""
-    data, received, _, _ = socket.recv_fds(sock, JSON_BYTES, fds, socket.MSG_CMSG_CLOEXEC)
+    data, received, _, _ = socket.recv_fds(sock, JSON_BYTES, fds)
+    for fd in received:
+        os.set_inheritable(fd, False)  # recv_fds takes a flag for this, and in Python 3.11 drops it
     return (json.loads(data) if data else None), received
