@@ -118,7 +118,9 @@ class TrialBench:
             return known
         evaluation = self.measure(Job(task=self._task, candidate=self.starter, tier=Tier.SEARCH))
         event = Evaluated(number=0, candidate=self.starter, evaluation=evaluation, spent=self.desk.meter.spent)
-        self.desk.record(event)
+        with self.desk.lock:
+            self.desk.record(event)
+            self.desk.memory.tell(self.starter.id)
         return event
 
     def measure(self, job: Job) -> Evaluation:

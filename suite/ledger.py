@@ -9,9 +9,9 @@ import os
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
 
 from pydantic import JsonValue, ValidationError
 
@@ -50,7 +50,7 @@ def _digest(line: dict[str, JsonValue]) -> str:
 class Ledger:
     """The one writer of a trial's file. Not thread-safe: its owner serialises `append`."""
 
-    def __init__(self, path: Path, file: BinaryIO, entries: list[Entry], views: Views) -> None:
+    def __init__(self, path: Path, file: FileIO, entries: list[Entry], views: Views) -> None:
         self.path = path
         self._file = file
         self._entries = entries
@@ -68,7 +68,7 @@ class Ledger:
         """
         path.parent.mkdir(parents=True, exist_ok=True)
         new = not path.exists()
-        file = path.open("a+b")
+        file = FileIO(path, "a+")  # unbuffered: a buffer would write the rest of a failed line when closed
         try:
             _lock(file, path, wait_s)
             if new:
@@ -99,8 +99,9 @@ class Ledger:
         }
         line["hash"] = _digest(line)
         try:
-            self._file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
-            self._file.flush()
+            rest = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+            while rest:
+                rest = rest[self._file.write(rest) :]
             os.fsync(self._file.fileno())
         except OSError as problem:
             # Part of the line may be on disk: nothing may follow it until the next opening has set it aside.
@@ -113,10 +114,7 @@ class Ledger:
 
     def close(self) -> None:
         """Release the lock and let the views catch up."""
-        try:
-            self._file.close()
-        except OSError:
-            self._damaged = True  # what a failed write left in the buffer can not be flushed either
+        self._file.close()
         self._views.close()
 
     def __enter__(self) -> Ledger:
@@ -176,7 +174,7 @@ def _entry(raw: bytes, path: Path, seq: int, prev: str) -> Entry:
         raise LedgerError(came, "events this version knows", "read it with the version that wrote it") from None
 
 
-def _set_torn_line_aside(file: BinaryIO, path: Path) -> None:
+def _set_torn_line_aside(file: FileIO, path: Path) -> None:
     """Move what follows the last newline (the writer died within that line) to a sibling file, then cut it off."""
     file.seek(0)
     data = file.read()
@@ -189,7 +187,7 @@ def _set_torn_line_aside(file: BinaryIO, path: Path) -> None:
     os.fsync(file.fileno())
 
 
-def _lock(file: BinaryIO, path: Path, wait_s: float) -> None:
+def _lock(file: FileIO, path: Path, wait_s: float) -> None:
     deadline = time.monotonic() + wait_s
     while True:
         try:
@@ -204,7 +202,7 @@ def _lock(file: BinaryIO, path: Path, wait_s: float) -> None:
             time.sleep(0.05)
 
 
-def _holder(file: BinaryIO) -> int | None:
+def _holder(file: FileIO) -> int | None:
     """Process id of the lock's holder as the kernel lists it, None if it does not say."""
     inode = os.fstat(file.fileno()).st_ino
     try:

@@ -27,7 +27,8 @@ class Reservation:
 
     max_output: int
     tokens: int
-    usd: float
+    usd: float | None
+    """None: the model's price is not known."""
 
 
 def prompt_bound(messages: Sequence[Message]) -> int:
@@ -192,15 +193,15 @@ class Meter:
                 output, kind = by_usd, "usd"
         return output, kind
 
-    def _bound_usd(self, prompt: int, output: int) -> float:
-        return 0.0 if self._price is None else cost(self._price, Usage(input=prompt, output=output))
+    def _bound_usd(self, prompt: int, output: int) -> float | None:
+        return None if self._price is None else cost(self._price, Usage(input=prompt, output=output))
 
     def _tokens(self) -> int:
         held = sum(reservation.tokens for reservation in self._held)
         return self._now.usage.total + self._now.unconfirmed_tokens + held
 
     def _usd(self) -> float:
-        return (self._now.usd or 0.0) + sum(reservation.usd for reservation in self._held)
+        return (self._now.usd or 0.0) + sum(reservation.usd or 0.0 for reservation in self._held)
 
     def _wall(self) -> float:
         if self._started is None:

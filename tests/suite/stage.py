@@ -86,7 +86,7 @@ STARTER = candidate("// scripted: 1.0")
 def order(
     folder: Path,
     method: str = "Walker",
-    budget: Budget = Budget(evaluations=6),
+    budget: Budget | None = None,
     concurrency: int = 1,
     price: Price | None = None,
     **options: JsonValue,
@@ -106,7 +106,7 @@ def order(
         model=ModelSpec(provider="tuner", name="canned", max_output_tokens=1000, price=price),
         concurrency=concurrency,
         seed=1,
-        budget=budget,
+        budget=budget or Budget(evaluations=6),
         timing_protocol=TIMING_PROTOCOL,
         toolchain={},
     )
