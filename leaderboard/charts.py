@@ -136,6 +136,7 @@ def _marks(attempts: Sequence[Attempt], axis: Axis, name: str, marker: dict[str,
         y=[attempt.score.value for attempt in attempts],
         mode="markers",
         name=name,
+        cliponaxis=False,  # failures lie on the zero line
         marker=marker,
         customdata=[[attempt.number, attempt.status.value, words.interval(attempt.score)] for attempt in attempts],
         hovertemplate="candidate %{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]} ×<extra></extra>",

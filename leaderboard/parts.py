@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+import pandas as pd
 import streamlit as st
 
 from leaderboard import words
@@ -36,6 +39,11 @@ def empty(survey: Survey) -> bool:
     st.info("No race yet. Run `make demo` for a first one (about three minutes), then reload this page.")
     notices(survey.notices)
     return True
+
+
+def table_height(rows: pd.DataFrame) -> int | Literal["content"]:
+    """A table stands open while it fits a screen or so, and scrolls within itself when it is longer."""
+    return "content" if len(rows) <= 40 else 1000
 
 
 def notices(found: tuple[Notice, ...]) -> None:

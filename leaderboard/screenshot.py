@@ -90,8 +90,9 @@ def shoot(address: str, picture: Path, dark: bool = False, width: int = 1500) ->
 
 def _settle(page: Page) -> None:
     """Waits for the script to end, for the last placeholder to go and for canvases to draw."""
-    for placeholder in ("stStatusWidget", "stSkeleton"):
-        page.wait_for_function(f"!document.querySelector('[data-testid={placeholder}]')")
+    # Closed expanders keep their placeholders; those have no box on the page.
+    waiting = "[...document.querySelectorAll('[data-testid=stStatusWidget], [data-testid=stSkeleton]')]"
+    page.wait_for_function(f"{waiting}.every(item => item.getClientRects().length === 0)")
     page.wait_for_timeout(1500)
 
 

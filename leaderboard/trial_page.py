@@ -76,7 +76,8 @@ def _body(chosen: str) -> None:
 
 
 def _table(rows: pd.DataFrame, columns: dict[str, ColumnConfig], alt: str) -> None:
-    st.dataframe(rows, hide_index=True, placeholder=words.NONE, column_config=columns, alt=alt)
+    height = parts.table_height(rows)
+    st.dataframe(rows, height=height, hide_index=True, placeholder=words.NONE, column_config=columns, alt=alt)
 
 
 def _headline(trial: TrialRecord) -> None:
