@@ -1,9 +1,10 @@
-"""Makes the task's inputs, in the judge only: full contents of several families, and cheap fresh ones between timed calls."""
+"""Makes the task's inputs, in the judge only: full contents of several families, cheap fresh ones between calls."""
 
 from __future__ import annotations
 
 import math
 import runpy
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,9 @@ HEADS, KV_HEADS, DIM = _shapes["HEADS"], _shapes["KV_HEADS"], _shapes["DIM"]
 GROUP = HEADS // KV_HEADS
 
 FAMILIES = ("normal", "spikes", "large", "tiny", "ties", "positive")
-"""normal: standard normals, the family that is timed. spikes: keys aligned with a query, with large values, at the first,
-last and some middle slot of each request. large: logits 30 times as wide, softmax nearly one-hot. tiny: logits nearly
-equal, values near zero. ties: only two distinct keys. positive: no sign changes, so a forgotten slot can not cancel out."""
+"""normal: standard normals, the family that is timed. spikes: keys aligned with a query, with large values, at the
+first, last and some middle slot of each request. large: logits 30 times as wide, softmax nearly one-hot. tiny: logits
+nearly equal, values near zero. ties: only two distinct keys. positive: no sign changes, nothing cancels out."""
 
 
 def make_inputs(params: dict, rng: np.random.Generator, family: str) -> dict:
@@ -85,7 +86,7 @@ def _slots(params: dict, rng: np.random.Generator) -> np.ndarray:
 
 def _plant(q, k, v, kv_indptr, kv_indices, sm_scale: float, rng: np.random.Generator) -> None:
     """Give three slots of each request and key/value head about a quarter each of one query head's softmax."""
-    for b, (start, end) in enumerate(zip(kv_indptr[:-1].tolist(), kv_indptr[1:].tolist(), strict=True)):
+    for b, (start, end) in enumerate(pairwise(kv_indptr.tolist())):
         if start == end:
             continue
         for position in {start, end - 1, int(rng.integers(start, end))}:

@@ -13,7 +13,14 @@ MOST_SLOTS = 16384
 
 
 def axes(params: dict) -> dict[str, int]:
-    """The definition's var axes; the cache has an eighth more slots than are used, so that indices are a real gather."""
+    """The definition's var axes; the cache has an eighth more slots than are used: a real gather.
+
+    Raises `ValueError` for parameters that make no sense.
+    """
+    if params.keys() - {"lengths", "indices"} or min(params["lengths"]) < 0:
+        raise ValueError('only lengths (none negative) and indices = "permuted" or "repeated" are known')
+    if params.get("indices", "permuted") not in ("permuted", "repeated"):
+        raise ValueError(f"indices = {params['indices']!r}")
     total = sum(params["lengths"])
     return {
         "batch_size": len(params["lengths"]),
@@ -24,7 +31,7 @@ def axes(params: dict) -> dict[str, int]:
 
 
 def heldout_params(draw: dict, rng: random.Random) -> dict:
-    """Parameters from one draw of batch_size, context and spread; at most `MOST_SLOTS` slots (about 38 MB of inputs)."""
+    """Parameters from one draw of batch_size, context and spread; at most `MOST_SLOTS` slots (38 MB of inputs)."""
     batch = draw["batch_size"]
     context = min(draw["context"], MOST_SLOTS // batch)
     if draw["spread"] == "equal":
@@ -36,5 +43,12 @@ def heldout_params(draw: dict, rng: random.Random) -> dict:
 def cost(params: dict) -> dict[str, int]:
     """Bytes if everything used is read and written once, and the multiply-adds of both products as two flops each."""
     total, batch = sum(params["lengths"]), len(params["lengths"])
-    moved = 2 * total * KV_HEADS * DIM * 2 + 2 * batch * HEADS * DIM * 2 + batch * HEADS * 4 + total * 4 + (batch + 1) * 4 + 4
+    moved = (
+        2 * total * KV_HEADS * DIM * 2
+        + 2 * batch * HEADS * DIM * 2
+        + batch * HEADS * 4
+        + total * 4
+        + (batch + 1) * 4
+        + 4
+    )
     return {"bytes": moved, "flops": 4 * HEADS * DIM * total}

@@ -1,6 +1,7 @@
 """torch's fused CPU attention, one request after the other; a group's eight queries are its eight query positions."""
 
 import math
+from itertools import pairwise
 
 import torch
 
@@ -12,7 +13,7 @@ def run(q, k_cache, v_cache, kv_indptr, kv_indices, sm_scale, output, lse):
     output.zero_()
     lse.fill_(-math.inf)
     bounds = kv_indptr.tolist()
-    for b, (start, end) in enumerate(zip(bounds[:-1], bounds[1:])):
+    for b, (start, end) in enumerate(pairwise(bounds)):
         if start == end:
             continue
         slots = kv_indices[start:end]
