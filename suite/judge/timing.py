@@ -2,14 +2,13 @@
 
 A pair is one call of each side on the same fresh contents at the same addresses; a quad is the pair candidate, baseline
 and then, on other contents, the pair baseline, candidate, so that what depends on the position cancels out. Before each
-call the caches are emptied; the side that is not called is stopped. The median round trip of a call that calls nothing,
-taken with the baseline's process (the candidate's could stretch it), is subtracted from both sides.
+call the caches are emptied; the side that is not called is stopped. The round trip of a call that calls nothing, taken
+with the baseline's process (the candidate's could stretch it), is subtracted from both sides.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
 import time
 from dataclasses import dataclass
 
@@ -29,6 +28,8 @@ STOPPED_CPU_S = 1e-3
 """CPU time a stopped candidate may show in the baseline's turn: accounting, not work."""
 PATIENCE, GRACE_S = 50, 1.0
 """A timed call may take this many times the baseline's, plus this many seconds."""
+BUSY = 0.5
+"""Share of a core used by others from which on a launch without any sound quad is laid to them."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,9 @@ class Stopwatch:
         run.warm_up()
         load = ForeignLoad(self._tools.cpus, lambda: self._candidate.cpu_s() + self._baseline.cpu_s())
         begin = time.perf_counter()
-        quads = [quad for quad in run.quads(seconds, overhead) if quad.counts]
+        quads = run.quads(seconds, overhead)
+        if not quads and (load.share() > BUSY or not run.baseline_is_sound):
+            raise InfraError("no call could be timed: other processes use this machine")
         if not quads:
             raise Rejected(Status.POLICY, "the timed calls came back faster than calls that do nothing")
         return Launch(
@@ -94,13 +97,16 @@ class Stopwatch:
         )
 
     def _overhead(self) -> float:
-        """Seconds of an empty round trip, from caches as cold as the timed calls find them."""
+        """Seconds of an empty round trip, from caches as cold as the timed calls find them.
+
+        The lower quartile: it is the median on a quiet machine, and preemption only ever lengthens a trip.
+        """
         if self._overhead_s is None:
             trips = []
             for _ in range(self._tools.plan.empty_calls):
                 self._tools.flusher.flush()
                 trips.append(self._baseline.empty_call())
-            self._overhead_s = statistics.median(trips)
+            self._overhead_s = float(np.quantile(trips, 0.25))
         return self._overhead_s
 
 
@@ -120,6 +126,8 @@ class _Run:
         self._candidate, self._baseline = candidate, baseline
         self._deadline_s = course.task.timeout_s
         self._referenced = 0
+        self.baseline_is_sound = True
+        """Whether none of the baseline's calls was shorter than an empty one."""
         self._aside_s = 0.0
         """Seconds spent on the reference, which the plan's seconds do not include."""
 
@@ -132,16 +140,21 @@ class _Run:
         self._compare()
 
     def quads(self, seconds: float, overhead: float) -> list[Quad]:
-        """Quads until the time is up, at least the plan's minimum, fewer only for a hopeless candidate."""
-        begin = time.perf_counter()
+        """Quads until the time is up, at least the plan's minimum, fewer for a hopeless candidate.
+
+        A quad with a call shorter than an empty one is no measurement and left out; three times the minimum are tried.
+        """
+        begin, tried = time.perf_counter(), 0
+        least = self._tools.plan.min_quads
         quads: list[Quad] = []
         while True:
-            quads.append(self._quad(overhead))
+            quad, tried = self._quad(overhead), tried + 1
+            quads += [quad] if quad.counts else []
+            self.baseline_is_sound &= min(quad.baseline) > 0
             spent = time.perf_counter() - begin - self._aside_s
-            out_of_time = spent * (len(quads) + 1) / len(quads) > seconds
-            if (out_of_time and len(quads) >= self._tools.plan.min_quads) or hopeless(
-                quads, self._tools.plan, out_of_time=out_of_time
-            ):
+            out_of_time = spent * (tried + 1) / tried > seconds
+            enough = len(quads) >= least or tried >= 3 * least
+            if (out_of_time and enough) or hopeless(quads, self._tools.plan, out_of_time=out_of_time):
                 break
         if not self._referenced:  # the contents of the last pair are still there
             self._refer()

@@ -51,7 +51,7 @@ def test_a_scene_tells_the_child_layout_scalars_and_axes_in_the_order_of_a_call(
     assert kinds == [
         ("x", "input"), ("y", "input"), ("alpha", "scalar"), ("out", "output"), ("total", "output"), ("rows", "axis"),
     ]  # fmt: skip
-    assert [one.value for one in scene.arguments if one.kind in ("scalar", "axis")] == [0.5, 2048]
+    assert [one.value for one in scene.arguments if one.kind in ("scalar", "axis")] == [0.5, 6000]
 
 
 def test_inputs_of_another_shape_than_the_definitions_are_the_tasks_fault(course: Course, task: Task) -> None:

@@ -149,7 +149,7 @@ def test_what_is_wrong_at_the_timed_shapes_only_fails_there(judge: Judge, task: 
 
 
 def test_an_answer_kept_from_an_earlier_call_is_wrong(judge: Judge, task: Task) -> None:
-    kept = "static float a[4096 * 256], b[4096]; static int64_t known = 0;"
+    kept = "static float a[6000 * 256], b[6000]; static int64_t known = 0;"
     body = f"{kept} if (known != rows) add(x, y, alpha, a, b, known = rows);"
     body += (
         "for (int64_t i = 0; i < rows * 256; ++i) out[i] = a[i]; for (int64_t r = 0; r < rows; ++r) total[r] = b[r];"

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import pytest
 
 from suite.judge.judge import Judge
-from suite.judge.plan import TINY, JudgeSettings, TimingPlan
+from suite.judge.plan import TINY, TimingPlan
 from suite.judge.timing import Quad, hopeless
-from suite.types import Job, Launch, Split, Status, Task, Tier
-from tests.judge.kernels import ADD, cpp, expert
+from suite.types import Job, Measurement, Split, Status, Task, Tier
+from tests.judge.kernels import ADD, cpp
 
 BOUNDED = TINY.model_copy(update={"hopeless_below": 0.5, "min_quads": 3})
 SLOW = Quad(candidate=(3.0, 3.0), baseline=(1.0, 1.0))
@@ -47,32 +46,35 @@ def test_nobody_is_hopeless_without_a_bound() -> None:
     assert not hopeless([SLOW] * 9, BOUNDED.model_copy(update={"hopeless_below": None}), out_of_time=True)
 
 
-@contextmanager
-def timed(judge: Judge, task: Task, plan: TimingPlan, body: str) -> Iterator[list[Launch]]:
-    """Launches of the search workloads under another plan, by a judge that shares the first one's builds."""
-    with Judge(JudgeSettings(cpus=judge.settings.cpus, cache=judge.settings.cache, search=plan)) as other:
-        verdict = other.evaluate(Job(task=task, candidate=cpp(body), tier=Tier.SEARCH))
-    assert verdict.status == Status.PASSED, verdict.failure
-    yield [launch for one in verdict.measurements for launch in one.launches if one.workload.split == Split.SEARCH]
+Timed = Callable[[TimingPlan, str], tuple[Measurement, ...]]
 
 
-def test_the_least_number_of_quads_is_taken_however_long_it_lasts(judge: Judge, task: Task) -> None:
+@pytest.fixture
+def timed(judge: Judge, task: Task, monkeypatch: pytest.MonkeyPatch) -> Timed:
+    """Measurements of the search workloads under another plan, by the one judge."""
+
+    def run(plan: TimingPlan, body: str) -> tuple[Measurement, ...]:
+        monkeypatch.setattr(judge, "settings", judge.settings.model_copy(update={"search": plan}))
+        verdict = judge.evaluate(Job(task=task, candidate=cpp(body), tier=Tier.SEARCH))
+        assert verdict.status == Status.PASSED, verdict.failure
+        return tuple(one for one in verdict.measurements if one.workload.split == Split.SEARCH)
+
+    return run
+
+
+def test_the_least_number_of_quads_is_taken_however_long_it_lasts(timed: Timed) -> None:
     plan = TimingPlan(launches=1, seconds=1e-6, min_quads=5, empty_calls=3)
-    with timed(judge, task, plan, ADD) as launches:
-        assert [len(launch.baseline_us) for launch in launches] == [10, 10]
+    assert [len(one.launches[0].baseline_us) for one in timed(plan, ADD)] == [10, 10]
 
 
-def test_a_hopeless_candidate_still_passes_with_what_was_measured(judge: Judge, task: Task) -> None:
+def test_a_hopeless_candidate_still_passes_with_what_was_measured(timed: Timed) -> None:
     plan = TimingPlan(launches=1, seconds=60.0, min_quads=2, empty_calls=3, hopeless_below=0.5)
-    repeat = f'for (int i = 0; i < 200; ++i) {{ {ADD} asm volatile("" ::: "memory"); }}'
-    with timed(judge, task, plan, repeat) as launches:
-        assert [len(launch.candidate_us) for launch in launches] == [4, 4]
+    repeat = f'for (int i = 0; i < 100; ++i) {{ {ADD} asm volatile("" ::: "memory"); }}'
+    assert [len(one.launches[0].candidate_us) for one in timed(plan, repeat)] == [4, 4]
 
 
-def test_every_call_can_be_held_against_the_reference(judge: Judge, task: Task) -> None:
+def test_every_call_can_be_held_against_the_reference(timed: Timed) -> None:
     plan = TINY.model_copy(update={"reference_share": 1.0})
-    with Judge(JudgeSettings(cpus=judge.settings.cpus, cache=judge.settings.cache, search=plan)) as other:
-        verdict = other.evaluate(Job(task=task, candidate=expert(task), tier=Tier.SEARCH))
-    for one in verdict.measurements:
-        if one.launches and one.correctness:
-            assert one.correctness.referenced == len(one.launches[0].candidate_us)
+    for one in timed(plan, ADD):
+        assert one.correctness is not None
+        assert one.correctness.referenced == len(one.launches[0].candidate_us)
