@@ -64,9 +64,9 @@ def test_the_address_chooses_edition_and_conditions(runs: Path) -> None:
     canned.write(runs, Plan(edition="2026.11"))
     canned.write(runs, Plan(edition="2026.12", model=LLM))
     app = page(edition="2026.12")
-    assert app.selectbox[0].value == "2026.12" and "large-1" in app.selectbox[2].value
+    assert app.selectbox[0].value == "2026.12" and "large-1" in str(app.selectbox[2].value)
     app = page(edition="1999.01")
-    assert app.selectbox[0].value == "2026.11" and "no LLM" in app.selectbox[2].value
+    assert app.selectbox[0].value == "2026.11" and "no LLM" in str(app.selectbox[2].value)
 
 
 def test_a_running_trial_is_shown_as_running(runs: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_trials_page_shows_its_candidates_and_workloads(runs: Path) -> None:
 def test_the_source_of_any_candidate_can_be_read_and_compared(runs: Path) -> None:
     canned.write(runs, Plan())
     app = page("trial", trial=load(runs)[0].id)
-    assert "3: 1.3" in app.selectbox(key="candidate").value
+    assert "3: 1.3" in str(app.selectbox(key="candidate").value)
     app.selectbox(key="candidate").select_index(1).run()
     assert canned.candidate(1).text().strip() in [code.value for code in app.code]
     assert "was not declared in this scope" in texts(app)
