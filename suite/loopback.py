@@ -21,7 +21,7 @@ def serve_app(app: ASGIApp, stopping: Callable[[], None] = lambda: None) -> Iter
     The socket listens before the address is handed out, so a client that comes at once waits instead of being refused.
     """
     listener = socket.create_server(("127.0.0.1", 0), backlog=128)
-    # Inherited by every connection. asyncio sets it too, but not on sockets of the default protocol number as these are;
+    # Inherited by every connection. asyncio sets it too, but not on sockets of the default protocol number, like these:
     # without it head and body of a reply are sent 40 ms apart.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     config = uvicorn.Config(

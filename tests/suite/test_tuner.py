@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from suite.fences import fenced
-from suite.loopback import serve_app
 from suite.tunables import find
 from suite.tuner import NAME, NOTHING, answer, serve
 from tests.suite.course import STARTER
@@ -115,4 +114,3 @@ def test_two_tuners_run_side_by_side_and_end_with_their_block() -> None:
         client(one).models.list()
     with pytest.raises(openai.APIConnectionError):
         client(one).models.list()
-    assert callable(serve_app)
