@@ -45,7 +45,9 @@ def find(source: str) -> tuple[Tunable, ...]:
             continue
         tunable = _parse(number, line[: comment.start()], comment["body"])
         if tunable.name in found:
-            raise _trouble(number, f"{tunable.name!r} is tuned on line {found[tunable.name].line} too", "one line per name")
+            raise _trouble(
+                number, f"{tunable.name!r} is tuned on line {found[tunable.name].line} too", "one line per name"
+            )
         found[tunable.name] = tunable
     return tuple(found.values())
 
