@@ -13,7 +13,7 @@ from leaderboard.standings import as_dicts
 from leaderboard.standings import standings as rank
 from ray_cluster.console import Exit, MissingEnvironment, data_console, print_json, say
 from ray_cluster.tables import standings_table
-from ray_cluster.tracking import tracking_uri
+from ray_cluster.tracking import quiet, tracking_uri
 
 APP = Path(records.__file__).with_name("app.py")
 
@@ -57,6 +57,7 @@ def run_board(runs: Path, port: int) -> Exit:
 
 def rebuild_records(runs: Path) -> Exit:
     """Write MLflow's records anew from the ledgers."""
-    mlflow_view.rebuild(runs, tracking_uri(runs))
-    say(f"MLflow at {tracking_uri(runs)} now holds what the ledgers in {runs.absolute()} say")
+    quiet()
+    count = mlflow_view.rebuild(runs, tracking_uri(runs))
+    say(f"MLflow at {tracking_uri(runs)} holds the {count} trials whose ledgers are in {runs.absolute()}")
     return Exit.OK

@@ -1,15 +1,18 @@
-"""Makes judges for this machine: the one place that turns a card's timing and a set of cores into a `Judge`."""
+"""Makes judges for this machine: the one place that turns a card's timing and a set of cores into a judge."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from ray_cluster.console import MissingEnvironment
-from suite.judge.judge import Judge
+from suite.evaluator import Evaluator
+from suite.judge.build import Builder
 from suite.judge.plan import TINY, JudgeSettings
 
 CACHE = "DERBY_CACHE"
@@ -22,13 +25,23 @@ class LocalJudge:
 
     timing: Literal["standard", "tiny"] = "standard"
 
-    def __call__(self, cores: tuple[int, ...]) -> Judge:
-        settings = JudgeSettings(cpus=cores)
-        if folder := os.environ.get(CACHE):
-            settings = settings.model_copy(update={"cache": Path(folder).absolute()})
+    def __call__(self, cores: tuple[int, ...]) -> AbstractContextManager[Evaluator]:
+        settings = JudgeSettings(cpus=cores, cache=cache())
         if self.timing == "tiny":
             settings = settings.model_copy(update={"search": TINY, "champion": TINY})
-        return Judge(settings)
+        # A driver names the judge and never runs it: torch would cost it seconds and 300 MB.
+        judge: AbstractContextManager[Evaluator] = importlib.import_module("suite.judge.judge").Judge(settings)
+        return judge
+
+
+def cache() -> Path:
+    """Where built kernels are kept, by content."""
+    folder = os.environ.get(CACHE)
+    return Path(folder).absolute() if folder else JudgeSettings(cpus=(0,)).cache
+
+
+def builder() -> Builder:
+    return Builder(cache())
 
 
 def need_compiler() -> None:

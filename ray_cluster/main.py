@@ -136,11 +136,12 @@ def rebuild(runs: Runs = RUNS) -> None:
 def admit(
     task: Annotated[str, typer.Argument(help="Name of a task or its folder.")],
     lane: Annotated[str, typer.Option(help="Lane of the task.")] = "cpu",
+    as_json: AsJson = False,
 ) -> None:
     """Examine a task before it may be raced: starter, variants, mutants and the choice of its baseline."""
     from ray_cluster.admit import admit_task
 
-    raise typer.Exit(admit_task(task, lane))
+    raise typer.Exit(admit_task(task, lane, as_json))
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ actor is started again by the driver and goes on from its ledger. Everything tha
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import secrets
@@ -139,10 +140,10 @@ def _local_ray(judges: int) -> Iterator[None]:
     """`ray.init` on this machine alone: private token, private folder, nothing left behind."""
     # A short path: Ray's sockets live there and their names may have 107 bytes.
     _sweep()
-    folder = Path(tempfile.mkdtemp(prefix=f"derby-{os.getpid()}-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"derby-ray-{os.getpid()}-"))
     token = folder / "token"
     token.touch(mode=0o600)
-    token.write_text(secrets.token_hex(32), encoding="ascii")
+    token.write_text(_token(), encoding="ascii")
     with _environment({**SETTINGS, "RAY_AUTH_TOKEN_PATH": str(token)}):
         try:
             ray.init(
@@ -166,10 +167,16 @@ def _local_ray(judges: int) -> Iterator[None]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+@functools.cache
+def _token() -> str:
+    """This process's token: one for all its clusters, since Ray reads it once and remembers it."""
+    return secrets.token_hex(32)
+
+
 def _sweep() -> None:
     """Remove the private folders of drivers that were killed."""
-    for folder in Path(tempfile.gettempdir()).glob("derby-*-*"):
-        owner = folder.name.split("-")[1]
+    for folder in Path(tempfile.gettempdir()).glob("derby-ray-*-*"):
+        owner = folder.name.split("-")[2]
         if owner.isdigit() and not psutil.pid_exists(int(owner)) and folder.stat().st_uid == os.getuid():
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -26,7 +26,8 @@ from ray_cluster.race_card import RaceCard, load_card
 from ray_cluster.race_folder import RaceFolder, commitment
 from ray_cluster.status import as_document
 from ray_cluster.tables import progress_table, standings_table
-from ray_cluster.tracking import mlflow_views
+from ray_cluster.tracking import recorder
+from suite.events import Recorder
 from suite.task import draw_heldout
 from suite.trial import TrialOrder
 from suite.types import Workload
@@ -65,7 +66,9 @@ def run_card(path: Path, runs: Path, fresh: bool, as_json: bool) -> Exit:
     card = load_card(path)
     need_compiler()
     with Interrupts() as interrupts, prepared(card, runs, fresh) as race:
-        trials, ended = conduct(race, interrupts, LocalJudge(card.timing))
+        views = recorder(race.folder.runs, race.resolved, fresh)
+        trials, ended = conduct(race, interrupts, LocalJudge(card.timing), (views,))
+        views.close()
     stopped = interrupts.stopping.is_set()
     show_results(race, trials, as_json)
     return _conclude(trials, ended, stopped, f"derby run {path}" + (f" --runs {runs}" if runs != Path("runs") else ""))
@@ -89,11 +92,12 @@ def prepared(card: RaceCard, runs: Path, fresh: bool) -> Iterator[Race]:
         yield Race(folder, resolved, course, heldout, keys)
 
 
-def conduct(race: Race, interrupts: Interrupts, judge: JudgeMaker) -> tuple[tuple[Progress, ...], dict[str, Ended]]:
+def conduct(
+    race: Race, interrupts: Interrupts, judge: JudgeMaker, views: Sequence[Recorder] = ()
+) -> tuple[tuple[Progress, ...], dict[str, Ended]]:
     """Run what is left of a race; returns where its trials stand and how those that ran have ended."""
     card = race.resolved.card
     standing = Standing(race.folder, race.resolved.trials)
-    views = mlflow_views(race.folder.runs)
     ended: dict[str, Ended] = {}
     with Follower(standing, progress_console(), views):
         todo = [one for one in race.orders() if standing.trials[one.spec.id].state is not State.FINISHED]
