@@ -42,6 +42,7 @@ def zygote(config: dict) -> None:
     wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(woken)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
+    cgroup.sweep()
     gc.collect()
     gc.freeze()
     gc.disable()  # a collection would write to, and so unshare, every page; children enable it again

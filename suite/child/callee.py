@@ -7,7 +7,6 @@ import importlib.util
 import math
 import os
 import sys
-import warnings
 
 import torch
 
@@ -89,9 +88,7 @@ def _tensor(argument: dict) -> torch.Tensor:
     count = math.prod(argument["shape"])
     if count == 0:
         return torch.empty(argument["shape"], dtype=dtype)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch dislikes memory that can't be written; that is the point
-        flat = torch.frombuffer(MEMORY[argument["kind"]], dtype=dtype, count=count, offset=argument["offset"])
+    flat = torch.frombuffer(MEMORY[argument["kind"]], dtype=dtype, count=count, offset=argument["offset"])
     return flat.view(argument["shape"])
 
 

@@ -48,6 +48,17 @@ def close(keeper: int) -> None:
             (parent / f"{PREFIX}{keeper}" / "pids.max").write_text("0")
 
 
+def sweep() -> None:
+    """Remove what keepers left that were killed together with their zygote."""
+    parent = _parent()
+    if parent is None or not parent.is_dir():
+        return
+    for group in parent.glob(f"{PREFIX}*"):
+        if not Path("/proc", group.name.removeprefix(PREFIX)).exists():
+            with contextlib.suppress(OSError):
+                group.rmdir()
+
+
 def remove(keeper: int) -> None:
     """Remove the group of an ended keeper, if there is one; its last tasks may need a moment to leave."""
     parent = _parent()

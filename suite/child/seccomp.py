@@ -6,12 +6,8 @@ well: a POSIX timer or an asynchronous descriptor can be told to send SIGCONT, w
 
 from __future__ import annotations
 
-import ctypes
 import errno
-import os
 import struct
-
-import syscalls
 
 SET_MODE_FILTER, SPEC_ALLOW = 1, 4
 LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -94,19 +90,3 @@ def program(machine: str, pid: int, processes: bool) -> bytes:
         parts.append(_when(numbers[column], _refuse_values(argument, values)))
     parts += [_refuse(numbers[column]) for numbers in REFUSED.values()]
     return b"".join(parts) + _step(RETURN, ALLOW)
-
-
-def install(processes: bool) -> str:
-    """Put the filter in force for this process; returns words for the profile. The caller has set no_new_privs."""
-    machine = os.uname().machine
-    if machine not in MACHINES:
-        return "none"
-    code = program(machine, os.getpid(), processes)
-    buffer = ctypes.create_string_buffer(code, len(code))
-    filter_program = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(buffer))
-    try:
-        # Without SPEC_ALLOW older kernels would slow the candidate down by a speculation barrier.
-        syscalls.syscall(MACHINES[machine][2], SET_MODE_FILTER, SPEC_ALLOW, ctypes.c_char_p(filter_program))
-    except OSError:
-        return "none"
-    return "processes allowed" if processes else "threads only"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -51,6 +52,16 @@ def mount(source: str, target: str, kind: str | None, flags: int, options: str =
     kind_bytes = None if kind is None else kind.encode()
     result = LIBC.mount(source.encode(), target.encode(), kind_bytes, ctypes.c_ulong(flags), options.encode() or None)
     _checked(result, f"mount on {target}")
+
+
+def map_shared(fd: int, size: int, protection: int) -> int:
+    """The address of a shared map of `size` bytes. Raises `OSError`."""
+    LIBC.mmap.restype = ctypes.c_void_p
+    LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    address = LIBC.mmap(None, size, protection, mmap.MAP_SHARED, fd, 0)
+    if address == ctypes.c_void_p(-1).value:
+        _checked(-1, "mmap")
+    return address
 
 
 def die_with_parent(signal_number: int) -> None:

@@ -7,6 +7,7 @@ judge, which keeps answers, clock and verdict to itself. No candidate code runs 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import io
 import json
@@ -75,8 +76,9 @@ def _arrange_descriptors(fds: list[int]) -> None:
     os.closerange(OUTPUTS + 1, os.sysconf("SC_OPEN_MAX"))
 
 
-def _map(fd: int, size: int, protection: int) -> mmap.mmap | None:
-    return mmap.mmap(fd, size, flags=mmap.MAP_SHARED, prot=protection) if size else None
+def _map(fd: int, size: int, protection: int):
+    """The memory as a ctypes array, or None. Not by Python's mmap, which keeps a copy of the descriptor."""
+    return (ctypes.c_char * size).from_address(syscalls.map_shared(fd, size, protection)) if size else None
 
 
 def _set_environment(order: dict) -> None:

@@ -401,7 +401,8 @@ from suite.judge.zygote import Zygote
 from tests.judge.children import stand, IN_PLACE, python
 burn = "import threading\\ndef spin():\\n    while True: pass\\nthreading.Thread(target=spin, daemon=True).start()\\n"
 with stand(Path(sys.argv[1]), Zygote((0, 1))) as own:
-    with own.ready(python(burn + IN_PLACE + "    pass")) as running, own.ready(python(IN_PLACE + "    pass")) as stopped:
+    burner, idler = python(burn + IN_PLACE + "    pass"), python(IN_PLACE + "    pass")
+    with own.ready(burner) as running, own.ready(idler) as stopped:
         stopped.freeze()
         print(own.zygote.pid, running.pid, stopped.pid, flush=True)
         time.sleep(1000)
