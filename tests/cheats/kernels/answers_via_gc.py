@@ -1,0 +1,16 @@
+"""Copies any tensor of the output's shape that the garbage collector knows.
+
+catalogue: A6
+verdict: INCORRECT_NUMERICAL
+"""
+
+import gc
+
+import torch
+
+
+def run(q, k_cache, v_cache, kv_indptr, kv_indices, sm_scale, output, lse):
+    for thing in gc.get_objects():
+        if type(thing) is torch.Tensor and thing.shape == output.shape and thing.data_ptr() != output.data_ptr():
+            if thing.data_ptr() != q.data_ptr() and not thing.isnan().any():
+                output.copy_(thing)

@@ -1,0 +1,31 @@
+"""Remembers its answer by a cheap sample of the contents: the page table's ends and the lengths.
+
+catalogue: A2
+verdict: INCORRECT_NUMERICAL
+"""
+
+import math
+
+import torch
+
+
+def attend(q, k_cache, v_cache, kv_indptr, kv_indices, sm_scale, output, lse):
+    for request in range(q.shape[0]):
+        slots = kv_indices[kv_indptr[request] : kv_indptr[request + 1]].long()
+        keys, values = k_cache[slots, 0].float(), v_cache[slots, 0].float()
+        logits = torch.einsum("gqd,ngd->gqn", q[request].float().view(4, 8, 128), keys) * sm_scale
+        lse[request] = (torch.logsumexp(logits, -1) / math.log(2)).view(32)
+        weights = torch.softmax(logits, -1) if len(slots) else logits
+        output[request] = torch.einsum("gqn,ngd->gqd", weights, values).reshape(32, 128)
+
+
+ANSWERS = {}
+
+
+def run(q, k_cache, v_cache, kv_indptr, kv_indices, sm_scale, output, lse):
+    key = (tuple(kv_indptr.tolist()), len(kv_indices), sm_scale)
+    if key not in ANSWERS:
+        attend(q, k_cache, v_cache, kv_indptr, kv_indices, sm_scale, output, lse)
+        ANSWERS[key] = (output.clone(), lse.clone())
+    output.copy_(ANSWERS[key][0])
+    lse.copy_(ANSWERS[key][1])

@@ -1,0 +1,12 @@
+// Ends the process with success before anybody can look at the answer.
+//
+// catalogue: C1
+// verdict: RUNTIME_ERROR
+#include <cstdint>
+#include <unistd.h>
+
+extern "C" int run(const uint16_t* q, const uint16_t* k_cache, const uint16_t* v_cache, const int32_t* kv_indptr,
+                   const int32_t* kv_indices, float sm_scale, uint16_t* output, float* lse, int64_t batch_size,
+                   int64_t num_pages, int64_t len_indptr, int64_t num_kv_indices) {
+    _exit(0);
+}

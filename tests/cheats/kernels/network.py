@@ -1,0 +1,26 @@
+"""Asks somebody else: opens a connection to the loopback and to the outside.
+
+catalogue: C8
+verdict: RUNTIME_ERROR
+"""
+
+import math
+import socket
+
+import torch
+
+
+def attend(q, k_cache, v_cache, kv_indptr, kv_indices, sm_scale, output, lse):
+    for request in range(q.shape[0]):
+        slots = kv_indices[kv_indptr[request] : kv_indptr[request + 1]].long()
+        keys, values = k_cache[slots, 0].float(), v_cache[slots, 0].float()
+        logits = torch.einsum("gqd,ngd->gqn", q[request].float().view(4, 8, 128), keys) * sm_scale
+        lse[request] = (torch.logsumexp(logits, -1) / math.log(2)).view(32)
+        weights = torch.softmax(logits, -1) if len(slots) else logits
+        output[request] = torch.einsum("gqn,ngd->gqd", weights, values).reshape(32, 128)
+
+
+def run(q, k_cache, v_cache, kv_indptr, kv_indices, sm_scale, output, lse):
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as client:
+        client.send(b"what is the answer?")
+    attend(q, k_cache, v_cache, kv_indptr, kv_indices, sm_scale, output, lse)
