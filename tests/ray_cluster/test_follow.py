@@ -1,0 +1,102 @@
+"""Following a race shows each line once, waits for half-written ones, and is hurt by no view."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from ray_cluster.follow import Follower, Standing, Tail
+from ray_cluster.progress import State
+from suite.events import Event
+from tests.ray_cluster.events import begun, raced
+from tests.ray_cluster.stage import card
+
+SILENT = {"methods": ["tpe"], "model": None}
+"""A method that asks no model."""
+
+
+class Witness:
+    """A view that remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, int]] = []
+
+    def record(self, trial: str, seq: int, event: Event) -> None:
+        self.lines.append((trial, seq))
+
+
+class Broken:
+    """A view that always fails."""
+
+    def record(self, trial: str, seq: int, event: Event) -> None:
+        raise ConnectionError("no server")
+
+
+def test_a_tail_gives_every_line_once_and_only_when_it_is_whole(tmp_path: Path) -> None:
+    race = begun(tmp_path, card(**SILENT))
+    order = race.orders()[0]
+    raced(order)
+    whole = race.folder.ledger(order.spec.id).read_bytes()
+    growing = tmp_path / "growing.jsonl"
+    tail = Tail(growing)
+    assert tail.new() == []
+    cut = whole.index(b"\n") + 20
+    growing.write_bytes(whole[:cut])
+    assert [entry.seq for entry in tail.new()] == [0]
+    assert tail.new() == []
+    growing.write_bytes(whole)
+    rest = [entry.seq for entry in tail.new()]
+    assert rest == list(range(1, whole.count(b"\n")))
+
+
+def test_a_tail_passes_over_what_is_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.jsonl"
+    path.write_bytes(b"not json\n{}\n")
+    assert Tail(path).new() == []
+
+
+def test_off_a_terminal_a_race_is_told_in_plain_lines(tmp_path: Path) -> None:
+    race = begun(tmp_path, card(**SILENT))
+    standing = Standing(race.folder, race.resolved.trials)
+    text, witness = io.StringIO(), Witness()
+    console = Console(file=text, force_terminal=False, width=200)
+    with Follower(standing, console, (witness,)):
+        raced(race.orders()[0])
+    trial = race.resolved.trials[0].id
+    assert standing.trials[trial].state is State.FINISHED
+    assert witness.lines == [(trial, seq) for seq in range(standing.trials[trial].lines)]
+    lines = text.getvalue().splitlines()
+    assert any("starter" in line for line in lines) and any("finished" in line for line in lines)
+    assert "\x1b" not in text.getvalue()
+
+
+def test_what_was_done_before_reaches_the_views_but_is_not_told_again(tmp_path: Path) -> None:
+    race = begun(tmp_path, card(**SILENT))
+    raced(race.orders()[0])
+    standing = Standing(race.folder, race.resolved.trials)
+    text, witness = io.StringIO(), Witness()
+    with Follower(standing, Console(file=text, force_terminal=False), (witness,)):
+        pass
+    assert text.getvalue() == ""
+    assert len(witness.lines) == standing.rows[0].lines > 0
+
+
+def test_a_broken_view_hurts_neither_the_race_nor_the_others(tmp_path: Path) -> None:
+    race = begun(tmp_path, card(**SILENT))
+    standing = Standing(race.folder, race.resolved.trials)
+    witness = Witness()
+    with Follower(standing, Console(file=io.StringIO(), force_terminal=False), (Broken(), witness)):
+        raced(race.orders()[0])
+    assert len(witness.lines) == standing.rows[0].lines
+
+
+def test_on_a_terminal_there_is_one_table(tmp_path: Path) -> None:
+    race = begun(tmp_path, card(**SILENT))
+    raced(race.orders()[0])
+    standing = Standing(race.folder, race.resolved.trials)
+    text = io.StringIO()
+    with Follower(standing, Console(file=text, force_terminal=True, width=160)) as follower:
+        assert follower.eta_s() is None
+    assert "1 of 1 trials finished" in text.getvalue()
