@@ -35,11 +35,13 @@ def read_toml(path: Path, error: type[UserError]) -> dict[str, Any]:
 
 
 def parse(model: type[M], data: dict[str, Any], where: str, error: type[UserError]) -> M:
-    """`data` as a `model`. Raises `error` about the first flaw; `where` names the file."""
+    """`data` as a `model`. Raises `error` about one flaw; `where` names the file."""
     try:
         return model.model_validate(data)
     except ValidationError as problem:
-        raise _explain(model, problem.errors()[0], where, error) from None
+        # An unknown key first: often it is the missing one, misspelt.
+        first = min(problem.errors(), key=lambda flaw: flaw["type"] != "extra_forbidden")
+        raise _explain(model, first, where, error) from None
 
 
 def _explain(model: type[BaseModel], flaw: ErrorDetails, where: str, error: type[UserError]) -> UserError:

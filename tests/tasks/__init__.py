@@ -1,0 +1,1 @@
+"""Each task by itself."""
