@@ -24,6 +24,7 @@ if "cpus" in CONFIG:
 
 import cgroup  # noqa: E402
 import pages  # noqa: E402
+import reaper  # noqa: E402
 import syscalls  # noqa: E402
 import wire  # noqa: E402
 
@@ -56,7 +57,7 @@ def zygote(config: dict) -> None:
         if wake in ready:
             with contextlib.suppress(BlockingIOError):
                 os.read(wake, 1024)
-            _reap(os.WNOHANG)
+            _reap()
         if control.fileno() in ready:
             order, fds = wire.receive_json(control, FDS)
             if order is None:
@@ -83,17 +84,18 @@ def _fork_keeper(run, order: dict, fds: list[int], ours: list[int]) -> None:
         os.close(fd)
 
 
-def _reap(options: int) -> None:
+def _reap() -> None:
     """Take in the ended children; a keeper's control group goes with it."""
     with contextlib.suppress(ChildProcessError):
-        while pid := os.waitpid(-1, options)[0]:
+        while pid := os.waitpid(-1, os.WNOHANG)[0]:
             cgroup.remove(pid)
 
 
 def _end(scratch_root: str) -> None:
-    """The judge is gone, so every keeper sees its own channel closed and ends by itself."""
+    """The judge is gone, or wants no more of us."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _reap(0)
+    reaper.kill_descendants()
+    cgroup.sweep()
     shutil.rmtree(scratch_root, ignore_errors=True)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 
 import cgroup
@@ -22,6 +23,7 @@ def kill_descendants() -> None:
                 pass
         except ChildProcessError:
             return
+        time.sleep(0.001)
 
 
 def descendants(ancestor: int) -> set[int]:

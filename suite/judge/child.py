@@ -94,12 +94,14 @@ class Child:
         """Stop every thread, and see it stopped."""
         self._signal(signal.SIGSTOP)
         deadline = time.perf_counter() + STOP_S
-        while not _stopped(self.pid):
+        used = -1.0
+        # A thread is marked stopped a moment before it leaves its processor; then the clock stands still.
+        while not _stopped(self.pid) or used != (used := self.cpu_s()):
+            if self._gone():
+                raise self._ending()
             if time.perf_counter() > deadline:
-                if self._gone():
-                    raise self._ending()
                 raise ChildFailed(Status.POLICY, "its threads could not be stopped")
-        self._frozen_at = self.cpu_s()
+        self._frozen_at = used
 
     def thaw(self) -> None:
         """Let it run; `ChildFailed` if it ran while it was stopped."""
@@ -158,9 +160,9 @@ class Child:
         frozen, self._frozen_at = self._frozen_at is not None, None
         try:
             begun = time.perf_counter_ns()
+            channel.send(packet)  # first, so that the child finds it and is woken once instead of twice
             if frozen:
                 signal.pidfd_send_signal(handle, signal.SIGCONT)
-            channel.send(packet)
             events = self._poller.poll(wait_ms)
             data = channel.recv(wire.UP.size + 1, socket.MSG_DONTWAIT) if events else None
             ended = time.perf_counter_ns()

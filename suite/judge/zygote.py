@@ -27,7 +27,6 @@ PROGRAM = Path(__file__).parent.parent / "child"
 START_S = 120.0
 """A first import of torch from a cold, slow disk."""
 END_S = 10.0
-HUGE = str(1 << 40)
 
 
 @dataclass(frozen=True)
@@ -167,6 +166,6 @@ def _environment(cpus: tuple[int, ...]) -> dict[str, str]:
         "OMP_PROC_BIND": "true",
         "OMP_PLACES": ",".join(f"{{{cpu}}}" for cpu in cpus),
         "GOMP_SPINCOUNT": "20000",
-        "MALLOC_MMAP_THRESHOLD_": HUGE,
-        "MALLOC_TRIM_THRESHOLD_": HUGE,
+        "MALLOC_MMAP_MAX_": "0",
+        "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
     }
