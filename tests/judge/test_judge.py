@@ -75,6 +75,7 @@ def test_right_candidates_of_every_kind_pass(judge: Judge, task: Task, candidate
     assert verdict.status == Status.PASSED, verdict.failure
 
 
+@pytest.mark.slow
 def test_a_champion_is_timed_in_several_launches_on_heldout_workloads_too(judge: Judge, task: Task) -> None:
     heldout = draw_heldout(task, b"seed")
     verdict = judge.evaluate(Job(task=task, candidate=expert(task), tier=Tier.CHAMPION, heldout=heldout))
@@ -139,6 +140,12 @@ def test_a_kernel_that_never_returns_times_out(judge: Judge, task: Task) -> None
     assert (verdict.status, failure(verdict).stage) == (Status.TIMEOUT, "check")
 
 
+def test_calls_that_are_slow_together_time_out(judge: Judge, task: Task) -> None:
+    hasty = task.model_copy(update={"timeout_s": 0.2})
+    verdict = search(judge, hasty, python("import time\n" + PYTHON + "    time.sleep(0.18)\n"))
+    assert (verdict.status, failure(verdict).stage) == (Status.TIMEOUT, "check")
+
+
 def test_what_is_wrong_at_the_timed_shapes_only_fails_there(judge: Judge, task: Task) -> None:
     verdict = search(judge, task, cpp(f"{ADD} if (rows > 100) out[256 * 99] += 1.0f;"))
     first = task.split(Split.SEARCH)[0]
@@ -167,6 +174,7 @@ def test_work_done_only_in_the_first_call_of_a_shape_is_wrong(judge: Judge, task
 # ---------------------------------------------------------------------------------------------- around the verdict
 
 
+@pytest.mark.slow
 def test_what_a_candidate_prints_is_kept_and_capped(judge: Judge, task: Task) -> None:
     flood = cpp(f'{ADD} for (int i = 0; i < 20000; ++i) printf("hello %d\\n", i); fflush(stdout);')
     verdict = search(judge, task, flood)
@@ -183,6 +191,7 @@ def test_no_process_outlives_an_evaluation(judge: Judge, task: Task) -> None:
     assert processes() == before
 
 
+@pytest.mark.slow
 def test_two_callers_are_served_one_after_the_other(judge: Judge, task: Task) -> None:
     verdicts: list[Evaluation] = []
     threads = [threading.Thread(target=lambda: verdicts.append(search(judge, task, expert(task)))) for _ in range(2)]

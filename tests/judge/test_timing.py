@@ -67,6 +67,7 @@ def test_the_least_number_of_quads_is_taken_however_long_it_lasts(timed: Timed) 
     assert [len(one.launches[0].baseline_us) for one in timed(plan, ADD)] == [10, 10]
 
 
+@pytest.mark.slow
 def test_a_hopeless_candidate_still_passes_with_what_was_measured(timed: Timed) -> None:
     plan = TimingPlan(launches=1, seconds=60.0, min_quads=2, empty_calls=3, hopeless_below=0.5)
     repeat = f'for (int i = 0; i < 100; ++i) {{ {ADD} asm volatile("" ::: "memory"); }}'
