@@ -48,13 +48,15 @@ class Judge:
         self._contents: dict[tuple[str, str], Inputs] = {}
 
     def __enter__(self) -> Self:
-        # One thread: idle OpenMP threads of the judge would spin in the candidate's turn.
-        self._stack.callback(torch.set_num_threads, torch.get_num_threads())
-        torch.set_num_threads(1)
-        # First of all: nothing writable of the judge's may exist when the zygote starts.
-        self._zygote = self._stack.enter_context(Zygote(self.settings.cpus))
-        self._flusher = self._stack.enter_context(Flusher(self.settings.cpus))
-        self._clerk = self._stack.enter_context(ThreadPoolExecutor(1, "clerk"))
+        with ExitStack() as stack:  # undone if a later step fails
+            # One thread: idle OpenMP threads of the judge would spin in the candidate's turn.
+            stack.callback(torch.set_num_threads, torch.get_num_threads())
+            torch.set_num_threads(1)
+            # First of all: nothing writable of the judge's may exist when the zygote starts.
+            self._zygote = stack.enter_context(Zygote(self.settings.cpus))
+            self._flusher = stack.enter_context(Flusher(self.settings.cpus))
+            self._clerk = stack.enter_context(ThreadPoolExecutor(1, "clerk"))
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(

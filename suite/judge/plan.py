@@ -28,7 +28,8 @@ class TimingPlan(Frozen):
     reference_share: float = Field(default=0.05, ge=0, le=1)
 
 
-SEARCH = TimingPlan(launches=1, seconds=0.4, hopeless_below=0.5)
+SEARCH = TimingPlan(launches=1, seconds=0.25, hopeless_below=0.5)
+"""Four workloads, a build and the check split then take about 2.5 s."""
 CHAMPION = TimingPlan(launches=6, seconds=3.0)
 TINY = TimingPlan(launches=1, seconds=0.02, min_quads=2, empty_calls=5)
 """For tests: the whole path, numbers of no worth."""
