@@ -8,6 +8,7 @@ interface with explicit run ids is used, because MLflow's "active run" is a glob
 from __future__ import annotations
 
 import json
+import logging
 import os
 import time
 from collections import deque
@@ -26,7 +27,7 @@ from pydantic import JsonValue
 from leaderboard import run_facts
 from leaderboard.mlflow_traces import Traces
 from leaderboard.records import LEDGERS
-from leaderboard.run_facts import KIND, SEQ, STATE, TRIAL, Facts
+from leaderboard.run_facts import KIND, NUMBER, SEQ, STATE, TRIAL, Facts
 from suite import ledger
 from suite.errors import LedgerError, UserError
 from suite.events import (
@@ -74,13 +75,14 @@ def _settle(tracking_uri: str) -> None:
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     set_telemetry_client()  # type: ignore[no-untyped-call]  # decided at import, so it must be asked again
+    logging.getLogger("mlflow").setLevel(logging.WARNING)  # it announces every table it makes
     # Runs are addressed through clients, but MLflow exports traces to the process's one global address.
     mlflow.set_tracking_uri(tracking_uri)
 
 
 @dataclass
 class _Open:
-    """What is remembered of a trial between its lines. `seq`: last line in MLflow; `read`: last line remembered here."""
+    """What is remembered of a trial between its lines. `seq`: last line in MLflow; `read`: last one remembered."""
 
     run_id: str
     start_ms: int
@@ -266,7 +268,7 @@ class MlflowView:
 
 
 def _found(run: Run, from_start: bool) -> _Open:
-    """A run that an earlier process made. Totals come from the store, or from the ledger if it is told from the start."""
+    """A run made by an earlier process. Its totals are the store's, or the ledger's if that is told from the start."""
     tags, metrics = run.data.tags, run.data.metrics
     opened = _Open(run.info.run_id, run.info.start_time, seq=int(tags.get(SEQ, -1)))
     if not from_start:

@@ -8,7 +8,8 @@ from pathlib import Path
 import mlflow
 import pytest
 from mlflow import MlflowClient
-from mlflow.entities import Run
+from mlflow.entities import Run, Trace
+from pydantic import JsonValue
 
 from leaderboard import run_facts
 from leaderboard.mlflow_view import ENVIRONMENT, MlflowView, initialise, rebuild
@@ -22,15 +23,14 @@ from tests.leaderboard.canned import Plan
 
 pytestmark = [
     pytest.mark.slow,
-    # MLflow's own affairs: what it says of its dependencies while it is imported and while it makes its tables.
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::FutureWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    # Said of MLflow's own code: of its queries by SQLAlchemy, of its functions by itself when it makes the first span.
+    pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*Any type hint is inferred as AnyType:UserWarning"),
 ]
 PLAN = Plan()
 TRIAL = canned.trial_spec(PLAN).id
 EVENTS = canned.events(PLAN)
-CARD = {"race": "demo", "methods": ["best_of_n"]}
+CARD: dict[str, JsonValue] = {"race": "demo", "methods": ["best_of_n"]}
 
 
 @pytest.fixture(scope="module")
@@ -57,10 +57,18 @@ def tell(view: MlflowView, events: list[Event], first: int = 0, plan: Plan = PLA
         view.record(canned.trial_spec(plan).id, seq, event)
 
 
+def experiment(uri: str) -> str:
+    found = MlflowClient(uri).get_experiment_by_name("kernel-derby/dev")
+    assert found is not None
+    return str(found.experiment_id)
+
+
 def runs(uri: str, kind: str = "trial") -> list[Run]:
-    client = MlflowClient(uri)
-    experiment = client.get_experiment_by_name("kernel-derby/dev")
-    return list(client.search_runs([experiment.experiment_id], f"tags.`derby.kind` = '{kind}'"))
+    return list(MlflowClient(uri).search_runs([experiment(uri)], f"tags.`derby.kind` = '{kind}'"))
+
+
+def traced(uri: str) -> list[Trace]:
+    return list(MlflowClient(uri).search_traces(locations=[experiment(uri)]))
 
 
 def series(uri: str, run: Run, name: str) -> list[tuple[int, float]]:
@@ -81,7 +89,7 @@ def test_a_trial_is_a_child_run_of_its_race_with_a_step_for_every_candidate(uri:
     best = series(uri, run, "speedup/best")
     assert [step for step, _ in best] == list(range(6)) and [value for _, value in best] == sorted(v for _, v in best)
     assert run.data.metrics["evals/failed"] == 2 and run.data.metrics["evals/total"] == 5
-    assert run.inputs.dataset_inputs[0].dataset.digest == "a" * 36
+    assert run.inputs is not None and run.inputs.dataset_inputs[0].dataset.digest == "a" * 36
 
 
 def test_artifacts_hold_the_champion_its_workloads_and_the_environment(uri: str) -> None:
@@ -100,9 +108,10 @@ def test_every_candidate_and_the_champion_have_a_trace_with_its_stages(uri: str)
     view = MlflowView(uri, "dev", CARD)
     tell(view, EVENTS)
     view.close()
-    client = MlflowClient(uri)
-    experiment = client.get_experiment_by_name("kernel-derby/dev").experiment_id
-    traces = {trace.info.tags["derby.iteration"]: trace for trace in client.search_traces(locations=[experiment])}
+    traces = {
+        trace.info.tags["derby.iteration"]: trace
+        for trace in MlflowClient(uri).search_traces(locations=[experiment(uri)])
+    }
     assert traces.keys() == {"0", "1", "2", "3", "4", "5", "champion"}
     spans = {span.name: span for span in traces["3"].data.spans}
     assert spans.keys() == {"evaluation 3", "model call", "build", "start", "check", "timing"}
@@ -114,9 +123,9 @@ def test_sampled_traces_leave_candidates_out_and_the_champion_in(uri: str) -> No
     view = MlflowView(uri, "dev", CARD, trace_every=4)
     tell(view, EVENTS)
     view.close()
-    client = MlflowClient(uri)
-    experiment = client.get_experiment_by_name("kernel-derby/dev").experiment_id
-    found = {trace.info.tags["derby.iteration"] for trace in client.search_traces(locations=[experiment])}
+    found = {
+        trace.info.tags["derby.iteration"] for trace in MlflowClient(uri).search_traces(locations=[experiment(uri)])
+    }
     assert found == {"0", "4", "champion"}
 
 
@@ -178,5 +187,5 @@ def test_runs_are_made_again_from_ledgers_and_a_second_time_changes_nothing(uri:
 
 def test_an_unreachable_server_is_named_and_does_not_hold_anyone_up(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    with pytest.raises(UserError, match="does not answer at http://127.0.0.1:9"):
+    with pytest.raises(UserError, match=r"does not answer at http://127\.0\.0\.1:9"):
         initialise("http://127.0.0.1:9")
