@@ -41,7 +41,11 @@ class GatewayBench:
             limits=httpx2.Limits(max_connections=None, max_keepalive_connections=32),
         )
         self.port: int = urlsplit(url).port or 80
-        task = TaskReply.model_validate_json(self._call("GET", "/derby/task").content)
+        try:
+            task = TaskReply.model_validate_json(self._call("GET", "/derby/task").content)
+        except BaseException:
+            self.close()
+            raise
         self.brief: str = task.brief
         self.starter: Candidate = task.starter
         self.language: Language = task.language

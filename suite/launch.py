@@ -97,7 +97,7 @@ def _environment(seed: int, scratch: Path, url: str, token: str) -> dict[str, st
         **kept,
         "HOME": str(scratch),
         "TMPDIR": str(scratch),
-        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path and os.path.isdir(path)),
+        "PYTHONPATH": os.pathsep.join(str(Path(path).resolve()) for path in sys.path if Path(path).is_dir()),
         "PYTHONHASHSEED": str(seed % 2**32),
         "PYTHONUNBUFFERED": "1",
         GATEWAY: url,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +24,13 @@ def kernel(text: str) -> Candidate:
         spec=Spec(language=Language.CPP, entry_point="kernel.cpp::run"),
         sources=(SourceFile(path="kernel.cpp", content=text),),
     )
+
+
+def attempt(action: Callable[[], str]) -> str:
+    try:
+        return f"did: {action()}"
+    except OSError as refusal:
+        return f"refused: {type(refusal).__name__}"
 
 
 @dataclass(frozen=True)
@@ -118,16 +127,9 @@ class Spy:
 
     def search(self, bench: Workbench) -> None:
         (bench.folder / "environment").write_text("\n".join(sorted(os.environ)))
-        (bench.folder / "read").write_text(self._try(lambda: Path(self.read).read_text()))
-        (bench.folder / "write").write_text(self._try(lambda: str(Path(self.write).write_text("spy"))))
-        (bench.folder / "keeper").write_text(self._try(lambda: Path(f"/proc/{os.getppid()}/environ").read_text()))
-
-    def _try(self, action: object) -> str:
-        assert callable(action)
-        try:
-            return f"did: {action()}"
-        except OSError as refusal:
-            return f"refused: {type(refusal).__name__}"
+        (bench.folder / "read").write_text(attempt(lambda: Path(self.read).read_text()))
+        (bench.folder / "write").write_text(attempt(lambda: str(Path(self.write).write_text("spy"))))
+        (bench.folder / "keeper").write_text(attempt(lambda: Path(f"/proc/{os.getppid()}/environ").read_text()))
 
 
 @dataclass(frozen=True)
@@ -137,3 +139,27 @@ class Chatty:
     def search(self, bench: Workbench) -> None:
         for _ in range(64):
             print("x" * 65536)  # noqa: T201
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Writes down which ports it can connect to."""
+
+    port: str
+
+    def search(self, bench: Workbench) -> None:
+        for name, port in (("door", int(self.port)), ("other", 1)):
+            (bench.folder / name).write_text(attempt(lambda port=port: self._connect(port)))  # type: ignore[misc]
+
+    def _connect(self, port: int) -> str:
+        with socket.create_connection(("127.0.0.1", port), timeout=10):
+            return "connected"
+
+
+@dataclass(frozen=True)
+class Orphaning:
+    """Leaves a child process behind."""
+
+    def search(self, bench: Workbench) -> None:
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+        (bench.folder / "child").write_text(str(child.pid))

@@ -1,0 +1,128 @@
+"""The client is the same workbench from the other side of the door: same answers, same endings."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from suite.client import GATEWAY, TOKEN, GatewayBench
+from suite.errors import BudgetExhausted, InfraError, ModelError, Stopped
+from suite.events import Message
+from suite.scripted import ScriptedModel
+from suite.types import Budget
+from suite.workbench import Workbench
+from tests.suite.stage import STARTER, candidate
+from tests.suite.test_gateway import House, open_house
+from tests.suite.test_workbench import Recording
+
+ASK = [Message(role="user", content="faster, please")]
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with open_house(tmp_path, ScriptedModel(["a reply"]), Budget(evaluations=2)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def bench(house: House) -> Iterator[GatewayBench]:
+    with GatewayBench(house.url, house.token) as opened:
+        yield opened
+
+
+def test_the_client_is_a_workbench_equal_to_the_trials(house: House, bench: GatewayBench) -> None:
+    here: Workbench = bench
+    there: Workbench = house.bench
+    for name in ("brief", "starter", "language", "seed", "folder", "concurrency"):
+        assert getattr(here, name) == getattr(there, name)
+    assert here.evaluate(candidate("// scripted: 1.7")) == there.history()[-1]
+    assert here.history() == there.history()
+    assert here.left() == there.left()
+
+
+def test_a_reply_arrives_whole(tmp_path: Path) -> None:
+    with (
+        open_house(tmp_path, Recording(), Budget(tokens=10_000)) as house,
+        GatewayBench(house.url, house.token) as bench,
+    ):
+        reply = bench.chat(ASK, "search_replace")
+        assert reply.text.startswith("search_replace ")
+        assert (reply.usage.input, reply.usage.output, reply.finish_reason) == (10, 5, "length")
+
+
+def test_note_and_parent_reach_the_ledger(house: House, bench: GatewayBench) -> None:
+    bench.evaluate(candidate("// a"), parent=STARTER.id, note="why")
+    with pytest.raises(ValueError, match="pattern"):
+        bench.evaluate(candidate("// b"), parent="nobody")
+
+
+def test_every_ending_has_its_exception(house: House, bench: GatewayBench) -> None:
+    bench.evaluate(candidate("// a"))
+    bench.evaluate(candidate("// b"))
+    with pytest.raises(BudgetExhausted) as spent:
+        bench.evaluate(candidate("// c"))
+    assert spent.value.kind == "evaluations"
+    house.stop.set()
+    with pytest.raises(Stopped):
+        bench.chat(ASK)
+
+
+def test_a_model_out_of_reach_keeps_its_three_parts(tmp_path: Path) -> None:
+    model = Recording([ModelError("no key", "a key", "set it")])
+    with open_house(tmp_path, model, Budget(tokens=10_000)) as house, GatewayBench(house.url, house.token) as bench:
+        with pytest.raises(ModelError) as refusal:
+            bench.chat(ASK)
+        assert (refusal.value.came, refusal.value.expected, refusal.value.todo) == ("no key", "a key", "set it")
+
+
+def test_an_error_of_the_suite_is_not_the_methods(tmp_path: Path) -> None:
+    model = Recording([ZeroDivisionError()])
+    with (
+        open_house(tmp_path, model, Budget(tokens=10_000)) as house,
+        GatewayBench(house.url, house.token) as bench,
+        pytest.raises(InfraError, match="the suite failed"),
+    ):
+        bench.chat(ASK)
+
+
+def test_a_closed_door_and_a_wrong_token_are_sentences(house: House) -> None:
+    with pytest.raises(InfraError, match="does not answer"):
+        GatewayBench("http://127.0.0.1:1", "x")
+    with pytest.raises(ValueError, match="token"):
+        GatewayBench(house.url, "wrong")
+
+
+def test_one_client_serves_many_threads(house: House, bench: GatewayBench) -> None:
+    told = []
+
+    def work() -> None:
+        for _ in range(5):
+            told.append(bench.chat(ASK).text)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert told == ["a reply"] * 30
+
+
+def test_a_foreign_framework_finds_the_door_in_its_environment(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(GATEWAY, house.url)
+    monkeypatch.setenv(TOKEN, house.token)
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    with GatewayBench.from_environment() as bench:
+        assert bench.brief == house.bench.brief
+
+
+def test_the_methods_side_loads_nothing_of_the_referees_side() -> None:
+    heavy = (
+        "{'scipy', 'numpy', 'torch', 'openai', 'uvicorn', 'starlette', 'suite.ledger', 'suite.trial', 'suite.score'}"
+    )
+    code = f"import sys, suite.host; print({heavy} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
