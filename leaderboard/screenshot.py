@@ -20,6 +20,7 @@ from playwright.sync_api import Page, sync_playwright
 from suite.errors import UserError
 
 START_S = 60
+PAGE_MS = 120_000
 # Without them Chromium wants a sandbox it cannot have as root, and asks its maker for updates.
 FLAGS = (
     "--no-sandbox",
@@ -76,6 +77,7 @@ def shoot(address: str, picture: Path, dark: bool = False, width: int = 1500) ->
         browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
         size = {"width": width, "height": 1000}
         page = browser.new_page(viewport=size, color_scheme="dark" if dark else "light", device_scale_factor=1)  # type: ignore[arg-type]
+        page.set_default_timeout(PAGE_MS)
         page.goto(address)
         page.wait_for_selector("text=data as of")
         _settle(page)
