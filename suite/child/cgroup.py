@@ -24,20 +24,30 @@ def _parent() -> Path | None:
     return unified[0] if unified else None
 
 
-def confine(keeper: int, pid: int, most: int) -> str:
-    """Put the process `pid` into a new group of at most `most` tasks, named after its keeper; words for the profile."""
+def make(keeper: int, most: int) -> Path | None:
+    """A new group of at most `most` tasks, named after its keeper; None where none can be made."""
     parent = _parent()
     if parent is None:
-        return "none"
+        return None
     group = parent / f"{PREFIX}{keeper}"
     try:
         group.mkdir(exist_ok=True)
         (group / "pids.max").write_text(str(most))
-        (group / "cgroup.procs").write_text(str(pid))
     except OSError:  # read-only, not ours, or a version 2 parent that does not hand the controller down
         remove(keeper)
+        return None
+    return group
+
+
+def enter(group: Path | None, pid: int) -> str:
+    """Put the process `pid` into the group; words for the profile."""
+    if group is None:
         return "none"
-    return f"cgroup, {most} tasks"
+    try:
+        (group / "cgroup.procs").write_text(str(pid))
+        return f"cgroup, {(group / 'pids.max').read_text().strip()} tasks"
+    except OSError:
+        return "none"
 
 
 def close(keeper: int) -> None:

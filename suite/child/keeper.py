@@ -41,6 +41,8 @@ def run(order: dict, fds: list[int]) -> None:
     if not separate:
         syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
     profile["scratch"] = sandbox.mount_scratch(order["scratch"]) if separate else "folder"
+    # Not later: /proc, which says where our group is, becomes the namespace's own.
+    group = None if "cgroup" in without else cgroup.make(os.getpid(), TASKS + order["threads"])
     life, held = os.pipe()
     init = _start_init(life) if separate else 0
     candidate = os.fork()
@@ -51,8 +53,7 @@ def run(order: dict, fds: list[int]) -> None:
     for fd in (life, fds[0], *fds[2:]):
         os.close(fd)
     # While the candidate's process sets itself up: moving a process between groups may wait for the whole kernel.
-    most = TASKS + order["threads"]
-    profile["pids"] = "none" if "cgroup" in without else cgroup.confine(os.getpid(), candidate, most)
+    profile["pids"] = cgroup.enter(group, candidate)
     words = sandbox.in_words(profile)
     channel.send(wire.pack(wire.Message(wire.Kind.STARTED, number=init, code=candidate, text=words)))
     _watch(channel, init, candidate)

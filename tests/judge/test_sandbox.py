@@ -215,6 +215,7 @@ DAEMONS = (
 BOMB = "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("without", [{"seccomp"}, {"seccomp", "namespaces"}, {"seccomp", "namespaces", "cgroup"}])
 def test_daemons_are_dead_when_kill_returns(tmp_path: Path, without: set[str]) -> None:
     with stand(tmp_path, Zygote((0, 1), without=frozenset(without))) as own, own.child(python(DAEMONS)) as child:
@@ -227,6 +228,7 @@ def test_daemons_are_dead_when_kill_returns(tmp_path: Path, without: set[str]) -
         assert os.listdir(scratch_root(pid)) == ["stderr"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("without", [{"seccomp"}, {"seccomp", "namespaces"}])
 def test_a_fork_bomb_is_dead_when_kill_returns(tmp_path: Path, without: set[str]) -> None:
     with stand(tmp_path, Zygote((0, 1), without=frozenset(without))) as own, own.child(python(BOMB)) as child:
@@ -241,6 +243,7 @@ def test_a_fork_bomb_is_dead_when_kill_returns(tmp_path: Path, without: set[str]
         assert family(pid) <= {pid}
 
 
+@pytest.mark.slow
 def test_without_namespaces_the_other_layers_hold(tmp_path: Path) -> None:
     source = f"{TRIALS}\ntrial('shadow', lambda: open('/etc/shadow').read())\ntrial('fork', os.fork)\n"
     source += "trial('processes', lambda: os.listdir('/proc'))\ntrial('signal', lambda: os.kill(os.getppid(), 9))\n"
@@ -265,11 +268,13 @@ def test_control_groups_go_with_their_candidates(shared: Stand) -> None:
     assert eventually(lambda: not group.exists())
 
 
+@pytest.mark.slow
 def test_a_zygote_that_cannot_start_says_why(tmp_path: Path) -> None:
     with pytest.raises(InfraError, match="the zygote does not start"), Zygote((4000,)):
         pass
 
 
+@pytest.mark.slow
 def test_a_stopped_candidate_dies_with_its_zygote(tmp_path: Path) -> None:
     with stand(tmp_path, Zygote((0, 1))) as own:
         child = own.zygote.spawn(own.order(python(IN_PLACE + "    pass")))

@@ -379,6 +379,7 @@ def test_a_dead_keeper_is_our_failure_and_leaves_no_candidate(shared: Stand) -> 
         child.call(20)
 
 
+@pytest.mark.slow
 def test_a_dead_zygote_is_our_failure_and_the_next_spawn_works(tmp_path: Path) -> None:
     with stand(tmp_path, Zygote((0, 1))) as own:
         with own.ready(SLEEPER) as child:
