@@ -82,6 +82,11 @@ def load(folder: Path, lane: str = "cpu") -> Task:
     )
 
 
+def lanes(folder: Path) -> tuple[str, ...]:
+    """The lanes a folder's task.toml has. Raises `TaskError`."""
+    return tuple(parse_file(folder.resolve(), f"{folder.name}/task.toml").lane)
+
+
 def module(task: Task, name: Literal["shapes", "inputs", "reference"]) -> ModuleType:
     """The task's Python file `name`.py, executed anew when its text has changed; not put into sys.modules.
 

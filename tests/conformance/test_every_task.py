@@ -32,6 +32,13 @@ def verdict(judge: Judge, task: Task, candidate: Candidate) -> Evaluation:
     return judge.evaluate(Job(task=task, candidate=candidate, tier=Tier.SEARCH))
 
 
+@pytest.mark.parametrize("name", tasks.names())
+def test_every_lane_loads_and_differs(name: str) -> None:
+    lanes = loader.lanes(tasks.folder(name))
+    loaded = {lane: loader.load(tasks.folder(name), lane) for lane in lanes}
+    assert len({task.digest for task in loaded.values()}) == len(lanes)
+
+
 @EVERY
 def test_origin_and_licence_are_named(task: Task) -> None:
     assert task.origin and task.licence and task.title and task.definition.description
@@ -85,6 +92,7 @@ def test_there_are_mutants(task: Task) -> None:
     assert len(mutants(task)) >= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("task", "name"), MUTANTS, ids=[f"{task.name}-{name}" for task, name in MUTANTS])
 def test_mutants_fail_by_their_numbers(judge: Judge, task: Task, name: str) -> None:
     candidate = mutants(task)[name]

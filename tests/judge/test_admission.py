@@ -15,6 +15,8 @@ from suite.types import Status
 from tests.judge.conftest import FIXTURE
 from tests.judge.kernels import ADD, CPP, PYTHON
 
+pytestmark = pytest.mark.slow
+
 WRAPPED = """// Wrong: {what}.
 #include "correct.h"
 extern "C" int run(const float* x, const float* y, float alpha, float* out, float* total, int64_t rows) {{

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from suite.errors import TaskError, UserError
-from suite.task import baseline, draw_heldout, from_files, load, module, starter
+from suite.task import baseline, draw_heldout, from_files, lanes, load, module, starter
 from suite.types import Language, Split, StarterKind
 from tests.suite.task_folder import edit, write
 
@@ -106,6 +106,7 @@ def test_lanes_have_timed_shapes_of_their_own(folder: Path) -> None:
     (folder / "kernel.py").write_text("import triton\ndef run(x, y, alpha, out, total): ...\n")
     (folder / "task.toml").write_text((folder / "task.toml").read_text() + TRITON_LANE)
     cpu, gpu = load(folder), load(folder, "sm90")
+    assert lanes(folder) == ("cpu", "sm90")
     assert cpu.split(Split.CHECK) == gpu.split(Split.CHECK)
     assert [workload.axes["rows"] for workload in gpu.split(Split.SEARCH)] == [65536]
     assert cpu.digest == before, "a new lane changes no other"

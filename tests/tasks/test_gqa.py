@@ -114,7 +114,7 @@ def test_senseless_parameters_are_refused(inputs: ModuleType, params: dict[str, 
         inputs.axes(params)
 
 
-def test_families_are_as_described(task: Task, inputs: ModuleType) -> None:
+def test_families_are_as_described(inputs: ModuleType) -> None:
     def weights(family: str) -> torch.Tensor:
         """Softmax of the last request's first query head, shape [200]."""
         given = make(inputs, family)
@@ -123,7 +123,7 @@ def test_families_are_as_described(task: Task, inputs: ModuleType) -> None:
 
     assert weights("large").max() > 0.9
     assert weights("tiny").max() < 1.01 / 200
-    assert len(weights("ties").unique()) == 2
+    assert len(set(weights("ties").tolist())) == 2
     assert bool((make(inputs, "positive")["v_cache"] >= 0).all())
 
 
@@ -185,6 +185,7 @@ def test_check_workloads_hold_empty_odd_and_edge_lengths(task: Task) -> None:
 # ---------------------------------------------------------------------------------------------- the kernels
 
 
+@pytest.mark.slow
 def test_every_trusted_kernel_uses_at_most_a_third_of_the_tolerance(task: Task, builder: Builder) -> None:
     kernels = {name: load_kernel(task.definition, one, builder) for name, one in trusted(task).items()}
     usages = measure(task, kernels, seeds=1, splits=(Split.CHECK,))
