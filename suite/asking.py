@@ -110,6 +110,8 @@ class Asker:
                     finish_reason=reply.finish_reason,
                     usage=reply.usage,
                     usd=usd,
+                    usage_is_bound=reply.usage_is_bound,
+                    note=reply.note,
                     seconds=seconds,
                     waited_s=reply.waited_s,
                     spent=self._desk.meter.spent,

@@ -9,4 +9,4 @@ from suite.types import Evaluation, Job
 
 class Evaluator(Protocol):
     def evaluate(self, job: Job) -> Evaluation:
-        """Judge one candidate. Raises `InfraError` for a failure of ours; every failure of the candidate is a verdict."""
+        """Judge one candidate: all its failures are verdicts. Raises `InfraError` for a failure of ours."""

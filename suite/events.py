@@ -52,6 +52,10 @@ class ModelCalled(Frozen):
     finish_reason: str = "stop"
     usage: Usage
     usd: float | None
+    usage_is_bound: bool = False
+    """The server reported no usage: what is charged is an upper bound."""
+    note: str = ""
+    """What of the race's sampling policy the server did not accept."""
     seconds: float
     waited_s: float = 0.0
     spent: Spent

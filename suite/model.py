@@ -26,17 +26,6 @@ EDIT_FORMAT_HEADER = "X-Derby-Edit-Format"
 _OTHER_NAME = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 
-class ModelReply(Reply):
-    """A reply and its circumstances. `waited_s` counts failed requests too: the provider's fault, not the method's."""
-
-    seconds: float
-    """Of the request that was answered."""
-    usage_is_bound: bool = False
-    """The server reported no usage; `usage` is the number of UTF-8 bytes, which no tokenizer exceeds."""
-    note: str = ""
-    """What of the race's sampling policy the server did not accept."""
-
-
 @dataclass(frozen=True)
 class Patience:
     """How long a failing server is asked again: delays double from `first_s` to `longest_s`, with jitter."""
@@ -69,9 +58,7 @@ class OpenAIModel:
     def __repr__(self) -> str:
         return f"OpenAIModel({self._spec.name!r} at {self._address})"
 
-    def chat(
-        self, messages: Sequence[Message], *, max_output_tokens: int, seed: int, edit_format: EditFormat
-    ) -> ModelReply:
+    def chat(self, messages: Sequence[Message], *, max_output_tokens: int, seed: int, edit_format: EditFormat) -> Reply:
         """See `suite.workbench.Model`."""
         began = time.monotonic()
         for attempt in range(1, self._patience.attempts + 1):
@@ -82,13 +69,12 @@ class OpenAIModel:
             except openai.APIError as error:
                 if refusal := provider.refusal(error):
                     waited_s = time.monotonic() - began
-                    return ModelReply(text="", finish_reason="refused", seconds=0.0, waited_s=waited_s, note=refusal)
+                    return Reply(text="", finish_reason="refused", waited_s=waited_s, note=refusal)
                 self._raise_if_final(error, attempt)
                 time.sleep(self._delay(error, attempt))
                 continue
-            ended = time.monotonic()
             self._answered = True
-            return self._reply(messages, completion, seconds=ended - asked, waited_s=asked - began)
+            return self._reply(messages, completion, waited_s=asked - began)
         raise AssertionError("the last attempt returns or raises")
 
     # ------------------------------------------------------------------------------------------ asking
@@ -146,9 +132,7 @@ class OpenAIModel:
 
     # ------------------------------------------------------------------------------------------ the answer
 
-    def _reply(
-        self, messages: Sequence[Message], completion: ChatCompletion, *, seconds: float, waited_s: float
-    ) -> ModelReply:
+    def _reply(self, messages: Sequence[Message], completion: ChatCompletion, *, waited_s: float) -> Reply:
         choice = completion.choices[0] if completion.choices else None
         text = (choice.message.content if choice and choice.message else None) or ""
         usage = _reported(completion.usage)
@@ -157,11 +141,10 @@ class OpenAIModel:
             spent = sum(len(message.content.encode(errors="replace")) + 16 for message in messages)
             usage = Usage(input=spent, output=len(text.encode(errors="replace")))
         dropped = sorted(self._rejected - _OTHER_NAME.keys())
-        return ModelReply(
+        return Reply(
             text=text,
             usage=usage or Usage(),
             finish_reason=(choice.finish_reason if choice else None) or "unknown",
-            seconds=seconds,
             waited_s=waited_s,
             usage_is_bound=is_bound,
             note=f"not accepted by the server and left out: {', '.join(dropped)}" if dropped else "",

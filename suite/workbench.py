@@ -55,7 +55,11 @@ class Reply(Frozen):
     usage: Usage = Usage()
     finish_reason: str = "stop"
     waited_s: float = 0.0
-    """Seconds waited for the provider's quota; recorded, not charged."""
+    """Seconds waited for the provider's quota and for requests that failed; recorded, not charged."""
+    usage_is_bound: bool = False
+    """The server reported no usage; `usage` is the number of UTF-8 bytes, which no tokenizer exceeds."""
+    note: str = ""
+    """What of the race's sampling policy the server did not accept."""
 
 
 class Left(Frozen):
