@@ -25,6 +25,7 @@ if "cpus" in CONFIG:
 import cgroup  # noqa: E402
 import pages  # noqa: E402
 import reaper  # noqa: E402
+import sandbox  # noqa: E402
 import syscalls  # noqa: E402
 import wire  # noqa: E402
 
@@ -44,6 +45,7 @@ def zygote(config: dict) -> None:
     signal.set_wakeup_fd(woken)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     cgroup.sweep()
+    config["namespaces"] = "none" if "namespaces" in config["without"] else sandbox.find_namespaces()
     gc.collect()
     gc.freeze()
     gc.disable()  # a collection would write to, and so unshare, every page; children enable it again

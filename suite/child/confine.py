@@ -22,7 +22,10 @@ def run(config: dict) -> None:
 
     `read`, `write`: folders; `environment`; `seconds` of wall time; `memory_bytes`, `file_bytes`: limits.
     """
-    separate = sandbox.enter_namespaces() != "none"
+    kind = sandbox.find_namespaces()
+    separate = kind != "none"
+    if separate:
+        sandbox.enter_namespaces(kind)
     syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
     program = os.fork()
     if program == 0:

@@ -31,9 +31,10 @@ TASKS = 64
 def run(order: dict, fds: list[int]) -> None:
     """The keeper's whole life. `fds`: the candidate's channel, the keeper's own, log, inputs, outputs."""
     channel = socket.socket(fileno=fds[1])
-    without = frozenset(order["without"])
-    profile = {"namespaces": "none" if "namespaces" in without else sandbox.enter_namespaces()}
-    separate = profile["namespaces"] != "none"
+    profile = {"namespaces": order["namespaces"]}
+    separate = order["namespaces"] != "none"
+    if separate:
+        sandbox.enter_namespaces(order["namespaces"])
     # Only now: entering a user namespace changes credentials, which clears it.
     syscalls.die_with_parent(signal.SIGKILL)
     if os.getppid() != order["zygote"]:
@@ -42,7 +43,7 @@ def run(order: dict, fds: list[int]) -> None:
         syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
     profile["scratch"] = sandbox.mount_scratch(order["scratch"]) if separate else "folder"
     # Not later: /proc, which says where our group is, becomes the namespace's own.
-    group = None if "cgroup" in without else cgroup.make(os.getpid(), TASKS + order["threads"])
+    group = None if "cgroup" in order["without"] else cgroup.make(os.getpid(), TASKS + order["threads"])
     life, held = os.pipe()
     init = _start_init(life) if separate else 0
     candidate = os.fork()

@@ -7,6 +7,8 @@ last seccomp, which refuses most of what the layers before it need. No foreign c
 from __future__ import annotations
 
 import ctypes
+import functools
+import operator
 import os
 import resource
 import signal
@@ -18,12 +20,15 @@ import landlock
 import seccomp
 import syscalls
 
-NAMESPACES = {
+FLAGS = {
+    "user": syscalls.CLONE_NEWUSER,
     "pid": syscalls.CLONE_NEWPID,
     "net": syscalls.CLONE_NEWNET,
     "mnt": syscalls.CLONE_NEWNS,
     "ipc": syscalls.CLONE_NEWIPC,
 }
+KINDS = ("user+pid+net+mnt+ipc", "pid+net+mnt+ipc")
+"""With a user namespace of one's own, which needs no privilege; or, as root, without."""
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/etc/ld.so.cache", "/dev/urandom", "/dev/random")
 DEVICES = ("/sys/devices/system/cpu", "/sys/devices/system/node", "/dev/null", "/dev/zero")
 SHARED_PROC = ("/proc/self", "/proc/thread-self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/filesystems")
@@ -32,27 +37,32 @@ FILE_BYTES = 64 << 20
 DESCRIPTORS = 256
 
 
-def enter_namespaces() -> str:
-    """Namespaces for the children of this process, a private mount tree for itself; returns words for the profile.
+def find_namespaces() -> str:
+    """The best kind of namespaces this process may enter, tried in a fork: one of `KINDS`, or "none".
 
-    With a user namespace of its own, or as root without one; "none" where both are refused.
+    Some systems grant a user namespace and then refuse to map the user into it, so the way is gone to its end.
     """
-    user, group = os.getuid(), os.getgid()
-    wanted = 0
-    for flag in NAMESPACES.values():
-        wanted |= flag
-    for extra, names in ((syscalls.CLONE_NEWUSER, ["user", *NAMESPACES]), (0, list(NAMESPACES))):
-        try:
-            syscalls.unshare(wanted | extra)
-        except OSError:
-            continue
-        if extra:
-            Path("/proc/self/setgroups").write_text("deny")
-            Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
-            Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
-        syscalls.mount("none", "/", None, syscalls.MS_REC | syscalls.MS_PRIVATE)
-        return "+".join(names)
+    for kind in KINDS:
+        trial = os.fork()
+        if trial == 0:
+            try:
+                enter_namespaces(kind)
+            except OSError:
+                os._exit(1)
+            os._exit(0)
+        if os.waitpid(trial, 0)[1] == 0:
+            return kind
     return "none"
+
+
+def enter_namespaces(kind: str) -> None:
+    """Namespaces for the children of this process, and a private mount tree for itself. Raises `OSError`."""
+    user, group = os.getuid(), os.getgid()
+    syscalls.unshare(functools.reduce(operator.or_, (FLAGS[name] for name in kind.split("+"))))
+    if kind.startswith("user"):
+        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
+            Path("/proc/self", name).write_text(text)
+    syscalls.mount("none", "/", None, syscalls.MS_REC | syscalls.MS_PRIVATE)
 
 
 def mount_scratch(scratch: str) -> str:
