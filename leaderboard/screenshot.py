@@ -81,9 +81,10 @@ def shoot(address: str, picture: Path, dark: bool = False, width: int = 1500) ->
         page.goto(address)
         page.wait_for_selector("text=data as of")
         _settle(page)
-        # Streamlit scrolls an inner element, so a full-page picture needs a window as tall as what is in it.
-        height = page.evaluate("document.querySelector('[data-testid=stMainBlockContainer]').scrollHeight")
-        page.set_viewport_size({"width": width, "height": int(height) + 80})
+        # Streamlit scrolls an inner element, so a picture of the whole page needs a window as tall as what is in it.
+        page.set_viewport_size({"width": width, "height": _bottom(page)})
+        _settle(page)
+        page.set_viewport_size({"width": width, "height": _bottom(page)})  # tables may have grown
         _settle(page)
         picture.parent.mkdir(parents=True, exist_ok=True)
         page.screenshot(path=picture)
@@ -96,6 +97,12 @@ def _settle(page: Page) -> None:
     waiting = "[...document.querySelectorAll('[data-testid=stStatusWidget], [data-testid=stSkeleton]')]"
     page.wait_for_function(f"{waiting}.every(item => item.getClientRects().length === 0)")
     page.wait_for_timeout(1500)
+
+
+def _bottom(page: Page) -> int:
+    """Where the footer ends, in pixels from the top of the page."""
+    footer = page.get_by_text("data as of").last.bounding_box()
+    return int(footer["y"] + footer["height"]) + 40 if footer else 1000
 
 
 def main() -> None:

@@ -66,8 +66,14 @@ def _body(wanted: str) -> None:
         st.markdown(parts.MARKS)
     _charts(table, trials)
     st.subheader("Trials")
+    listed = frames.trial_frame(trials)
     st.dataframe(
-        frames.trial_frame(trials), hide_index=True, column_config=_trial_columns(), alt="All trials of this table"
+        listed,
+        height=parts.table_height(listed),
+        hide_index=True,
+        placeholder=words.NONE,
+        column_config=_trial_columns(),
+        alt="All trials of this table",
     )
     parts.notices(survey.notices)
     parts.footer(survey)
