@@ -106,10 +106,15 @@ class TrialBench:
         with self.desk.lock:
             return self.desk.memory.told()
 
-    def restart(self) -> None:
-        """A method starts, or starts over: what is recorded is replayed to it."""
+    def start(self) -> None:
+        """A method starts, or starts over: what is recorded is replayed to it, and time begins to count."""
         self._repeats = 0
-        self.desk.restart()
+        self.desk.start()
+
+    def end(self, patience_s: float) -> None:
+        """The method has ended: see `Desk.drain`; time stands still."""
+        self.desk.drain(patience_s)
+        self.desk.meter.pause()
 
     def judge_starter(self) -> Evaluated:
         """Evaluation 0, from the ledger if it passed before. Raises `Suspended`."""
@@ -137,12 +142,11 @@ class TrialBench:
 
     def _recall(self, candidate: str) -> Feedback | None:
         """The free answer to a known candidate; a replayed one is no repeat."""
-        replaying = self.desk.memory.replaying
         known = self.desk.memory.verdict(candidate)
         if known is None:
             return None
         self._repeats = self._repeats + 1 if known.free else 0
-        if known.free and not replaying:
+        if known.free:
             self.desk.meter.count_free()
         if self._repeats >= REPEATS:
             raise BudgetExhausted("repeats")

@@ -135,8 +135,9 @@ class Desk:
                     since = since or time.monotonic()
                     self._abandoned = time.monotonic() - since > patience_s
 
-    def restart(self) -> None:
-        """A method starts over: what is recorded will be replayed to it."""
+    def start(self) -> None:
+        """A method starts, perhaps over: what is recorded will be replayed to it."""
         with self.lock:
             self._closed = False
             self.memory.rewind()
+            self.meter.start()

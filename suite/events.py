@@ -91,6 +91,7 @@ class MethodEnded(Frozen):
     reason: str
     exit_code: int | None
     log: str = ""
+    spent: Spent | None = None
 
 
 class TrialSuspended(Frozen):

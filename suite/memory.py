@@ -18,7 +18,7 @@ class Memory:
     """Grows with the ledger. Not thread-safe: its owner serialises the calls.
 
     A method that starts over asks again for what it once got. It is answered from here, as the first time, until all
-    that was recorded has been asked for: `replaying` is false from then on.
+    that was recorded has been asked for.
     """
 
     def __init__(self, task: Task, seed: int, events: Iterable[Event]) -> None:
@@ -44,10 +44,6 @@ class Memory:
         self._unread = set(self._replies)
         self._asked: Counter[str] = Counter()
         self._told = [key for key, event in self._verdicts.items() if event.number == 0]
-
-    @property
-    def replaying(self) -> bool:
-        return bool(self._unasked or self._unread)
 
     @property
     def last_number(self) -> int:

@@ -8,7 +8,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from suite.errors import BudgetExhausted, UserError
-from suite.events import Evaluated, Event, Message, ModelCalled, ModelRequested, Refunded, TrialFinished, TrialResumed
+from suite.events import (
+    Evaluated,
+    Event,
+    Message,
+    MethodEnded,
+    ModelCalled,
+    ModelRequested,
+    Refunded,
+    TrialFinished,
+    TrialResumed,
+)
 from suite.types import Budget, Price, Spent, Usage
 from suite.workbench import Left
 
@@ -83,8 +93,9 @@ class Meter:
         return cls(budget, price, concurrency, spent_in(events))
 
     def start(self) -> None:
-        """Begin to count time; until then none passes."""
+        """A method starts: begin to count time, and repeats anew, for it will make those of its earlier start again."""
         with self._lock:
+            self._base = self._now = self._now.model_copy(update={"free": 0})
             self._started = self._clock()
 
     def pause(self) -> None:
@@ -250,7 +261,7 @@ def spent_in(events: Iterable[Event]) -> Spent:
                 spent = spent.model_copy(update={"evaluations": spent.evaluations + (event.number > 0)})
             case TrialResumed():
                 spent, pending = _lost(spent, pending), {}
-        if isinstance(event, ModelCalled | Evaluated | Refunded | TrialFinished):
+        if isinstance(event, ModelCalled | Evaluated | Refunded | MethodEnded | TrialFinished) and event.spent:
             clocks = {"free": event.spent.free, "wall_s": event.spent.wall_s, "waited_s": event.spent.waited_s}
             spent = spent.model_copy(update=clocks)
     return _lost(spent, pending)

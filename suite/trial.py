@@ -152,19 +152,18 @@ def _search(order: TrialOrder, ledger: Ledger, bench: TrialBench, stop: threadin
 
 def _life(order: TrialOrder, bench: TrialBench, stop: threading.Event) -> MethodEnded:
     """One start of the method, to its end."""
-    bench.restart()
     with serve(bench) as (url, token):
+        bench.start()
         process = MethodProcess(order.spec.method, order.spec.seed, order.folder, url, token)
-        bench.desk.meter.start()
         try:
             _follow(process, bench, stop)
         finally:
             code = process.end()
-            bench.desk.drain(PATIENCE_S)
-            bench.desk.meter.pause()
+            bench.end(PATIENCE_S)
     if bench.desk.crash is not None:
         raise bench.desk.crash
-    return MethodEnded(reason=_reason(bench, stop, code), exit_code=code, log=process.tail())
+    reason, spent = _reason(bench, stop, code), bench.desk.meter.spent
+    return MethodEnded(reason=reason, exit_code=code, log=process.tail(), spent=spent)
 
 
 def _follow(process: MethodProcess, bench: TrialBench, stop: threading.Event) -> None:
@@ -179,7 +178,7 @@ def _follow(process: MethodProcess, bench: TrialBench, stop: threading.Event) ->
             deadline = deadline or time.monotonic() + NOTICE_S
             if time.monotonic() > deadline:
                 return
-    return True
+    return
 
 
 def _reason(bench: TrialBench, stop: threading.Event, code: int) -> str:

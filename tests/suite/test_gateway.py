@@ -56,7 +56,7 @@ def open_house(folder: Path, model: Any, budget: Budget) -> Iterator[House]:
     with Ledger.open(folder / "ledger.jsonl") as ledger:
         bench = TrialBench.over(trial, ledger, ScriptedEvaluator(), model, stop)
         bench.judge_starter()
-        bench.restart()
+        bench.start()
         with serve(bench) as (url, token):
             house = House(bench, stop, url, token)
             yield house

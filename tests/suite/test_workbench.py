@@ -44,7 +44,7 @@ class Bench:
         self._ledgers.append(ledger)
         bench = TrialBench.over(trial, ledger, evaluator or ScriptedEvaluator(), model, self.stop)
         bench.judge_starter()
-        bench.restart()
+        bench.start()
         return bench
 
     def events(self, kind: type) -> list[object]:
@@ -323,7 +323,7 @@ def test_replayed_verdicts_are_no_repeats(bench: Bench) -> None:
     assert opened.desk.meter.spent.free == 1
 
 
-def test_repeats_within_the_replayed_part_are_not_counted_again(bench: Bench) -> None:
+def test_repeats_made_again_are_not_counted_again(bench: Bench) -> None:
     opened = bench.open()
     for step in (0, 0, 0, 1):
         opened.evaluate(candidate(f"// {step}"))
