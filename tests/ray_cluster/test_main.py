@@ -1,0 +1,165 @@
+"""The command line: data on stdout, words on stderr, exit codes that say what happened."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ray_cluster.console import Exit
+from ray_cluster.listing import CARDS
+from ray_cluster.race_folder import RaceFolder
+from suite.events import EVENT, ChampionMeasured
+from suite.score import score
+from suite.types import Split
+from tests.ray_cluster.events import begun, raced
+from tests.ray_cluster.stage import card, derby, write_card
+
+Capture = pytest.CaptureFixture[str]
+SILENT = {"methods": ["tpe"], "model": None}
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """A runs folder with one race of one finished trial (verdicts made up)."""
+    raced(begun(tmp_path / "runs", card(**SILENT)).orders()[0])
+    return tmp_path / "runs"
+
+
+def output(capsys: Capture) -> dict[str, object]:
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema_version"] == 1
+    return dict(document)
+
+
+@pytest.mark.parametrize("what", ["methods", "tasks", "races"])
+def test_lists_are_tables_and_json(monkeypatch: pytest.MonkeyPatch, capsys: Capture, runs: Path, what: str) -> None:
+    assert derby(monkeypatch, "list", what, "--runs", str(runs)) == Exit.OK
+    assert capsys.readouterr().out
+    assert derby(monkeypatch, "list", what, "--runs", str(runs), "--json") == Exit.OK
+    assert output(capsys)[what]
+
+
+def test_an_unknown_list_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    assert derby(monkeypatch, "list", "method") == Exit.USAGE
+    assert "did you mean 'methods'" in capsys.readouterr().err
+
+
+def test_status_reads_the_ledgers(monkeypatch: pytest.MonkeyPatch, capsys: Capture, runs: Path) -> None:
+    assert derby(monkeypatch, "status", "trial", "--runs", str(runs), "--json") == Exit.OK
+    document = output(capsys)
+    trial = document["trials"][0]  # type: ignore[index]
+    assert trial["state"] == "finished" and trial["spent"]["evaluations"] == 2 and not trial["failed"]
+    assert document["driver"] is None
+
+
+def test_status_without_a_race_lists_all(monkeypatch: pytest.MonkeyPatch, capsys: Capture, runs: Path) -> None:
+    monkeypatch.setenv("DERBY_RUNS", str(runs))
+    assert derby(monkeypatch, "status", "--json") == Exit.OK
+    assert output(capsys)["races"] == [{"race": "trial", "trials": 1, "finished": 1, "driver": None}]
+    assert derby(monkeypatch, "status") == Exit.OK
+    assert "trial" in capsys.readouterr().out
+
+
+def test_the_status_of_an_unknown_race_names_the_known(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, runs: Path
+) -> None:
+    assert derby(monkeypatch, "status", "other", "--runs", str(runs)) == Exit.USAGE
+    assert "one of trial" in capsys.readouterr().err
+
+
+def test_stopping_a_race_that_does_not_run_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, runs: Path
+) -> None:
+    assert derby(monkeypatch, "stop", "trial", "--runs", str(runs)) == Exit.OK
+    assert "not being run" in capsys.readouterr().err
+
+
+def test_standings_equal_the_score_of_the_champion(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, runs: Path
+) -> None:
+    assert derby(monkeypatch, "standings", "--runs", str(runs), "--json") == Exit.OK
+    rows = output(capsys)["standings"]
+    method = next(row for row in rows if row["kind"] == "method")  # type: ignore[attr-defined]
+    folder = RaceFolder(runs, "trial")
+    lines = next(folder.path.glob("trials/*/ledger.jsonl")).read_text(encoding="utf-8").splitlines()
+    events = [EVENT.validate_python(json.loads(line)["event"]) for line in lines]
+    champion = next(event for event in events if isinstance(event, ChampionMeasured))
+    assert method["heldout_speedup"] == pytest.approx(score(champion.evaluation, Split.HELDOUT).value)
+    assert derby(monkeypatch, "standings", "--runs", str(runs)) == Exit.OK
+    assert "tpe" in capsys.readouterr().out
+
+
+def test_a_dry_run_shows_the_matrix_and_writes_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path
+) -> None:
+    path, runs = write_card(tmp_path, seeds=2), tmp_path / "runs"
+    assert derby(monkeypatch, "run", str(path), "--runs", str(runs), "--dry-run", "--json") == Exit.OK
+    document = output(capsys)
+    assert document["trials"] == 4 and document["calls"] == 4 and document["usd"] == [0.0, 0.0]
+    assert not runs.exists()
+    assert derby(monkeypatch, "run", str(path), "--runs", str(runs), "--dry-run") == Exit.OK
+    assert "4 trials" in capsys.readouterr().out
+
+
+def test_a_dry_run_counts_what_is_done(monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path) -> None:
+    race = begun(tmp_path / "runs", card())
+    raced(next(order for order in race.orders() if order.spec.method.name == "tpe"))
+    path = write_card(tmp_path)
+    assert derby(monkeypatch, "run", str(path), "--runs", str(tmp_path / "runs"), "--dry-run", "--json") == Exit.OK
+    states = {state["trial"].split("-")[0]: state["state"] for state in output(capsys)["trial_states"]}  # type: ignore[attr-defined]
+    assert states == {"best_of_n": "waiting", "tpe": "finished"}
+
+
+def test_an_unknown_price_is_unknown_and_not_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path
+) -> None:
+    path = write_card(tmp_path)
+    text = path.read_text(encoding="utf-8").replace('"tuner"', '"openai"', 1)
+    path.write_text(text, encoding="utf-8")
+    assert derby(monkeypatch, "run", str(path), "--runs", str(tmp_path), "--dry-run") == Exit.OK
+    assert "unknown price" in capsys.readouterr().out
+
+
+def test_a_bad_card_is_a_usage_error(monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path) -> None:
+    path = write_card(tmp_path)
+    path.write_text(path.read_text(encoding="utf-8").replace("seeds", "sedes"), encoding="utf-8")
+    assert derby(monkeypatch, "run", str(path), "--runs", str(tmp_path)) == Exit.USAGE
+    error = capsys.readouterr().err
+    assert "sedes" in error and "seeds" in error and "Traceback" not in error
+
+
+def test_a_missing_key_stops_before_anything_is_made(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    path = write_card(tmp_path)
+    path.write_text(path.read_text(encoding="utf-8").replace('"tuner"', '"openai"', 1), encoding="utf-8")
+    runs = tmp_path / "runs"
+    assert derby(monkeypatch, "run", str(path), "--runs", str(runs)) == Exit.USAGE
+    assert "OPENAI_API_KEY" in capsys.readouterr().err
+    assert not runs.exists()
+
+
+def test_a_race_that_is_being_run_is_not_run_twice(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path
+) -> None:
+    path, folder = write_card(tmp_path), RaceFolder(tmp_path, "trial")
+    with folder.hold():
+        assert derby(monkeypatch, "run", str(path), "--runs", str(tmp_path)) == Exit.USAGE
+    assert "derby status trial" in capsys.readouterr().err
+
+
+def test_the_cards_of_the_suite_are_good(monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path) -> None:
+    for path in CARDS.glob("*.toml"):
+        assert derby(monkeypatch, "run", str(path), "--runs", str(tmp_path), "--dry-run", "--json") == Exit.OK
+        assert output(capsys)["trials"] == 2
+
+
+def test_help_names_every_command(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    assert derby(monkeypatch, "--help") == Exit.OK
+    shown = capsys.readouterr().out
+    for command in ("demo", "run", "check", "status", "stop", "list", "standings", "board", "rebuild", "admit"):
+        assert command in shown
