@@ -154,12 +154,10 @@ def main() -> None:
             one, undisturbed = outcomes[-1], outcomes[0]
             verdict = "survived" if one.survived(undisturbed) else "FAILED"
             charged = ", ".join(
-                f"{method} {count} evals {tokens} tokens" for method, (count, tokens) in one.charged.items()
+                f"{name}: {count} evals, {tokens} tokens" for name, (count, tokens) in one.charged.items()
             )
-            print(
-                f"{victim:20} {verdict:9} killed {one.killed}, runs {one.runs}; {charged}; left {list(one.left)}",
-                flush=True,
-            )
+            line = f"{victim:20} {verdict:9} killed {one.killed}, runs {one.runs}; {charged}; left {one.left}"
+            print(line, flush=True)
     sys.exit(0 if all(one.survived(outcomes[0]) for one in outcomes) else 1)
 
 

@@ -43,15 +43,19 @@ def test_a_judge_owns_two_cores(
     assert cores_for(judges, cores) == expected
 
 
+def rays_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(("RAY_", "MLFLOW_"))}
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """One cluster with one scripted judge for all tests here."""
     before = {child.pid for child in psutil.Process().children(recursive=True)}
-    environment = dict(os.environ)
+    environment = rays_environment()
     with Cluster(ClusterPlan(((0, 1),), ScriptedJudge(SECONDS), {})) as up:
         yield up
     assert {child.pid for child in psutil.Process().children(recursive=True)} <= before
-    assert dict(os.environ) == environment
+    assert rays_environment() == environment
 
 
 def orders(tmp_path: Path, seeds: int, evaluations: int = 3) -> list[TrialOrder]:
@@ -60,10 +64,11 @@ def orders(tmp_path: Path, seeds: int, evaluations: int = 3) -> list[TrialOrder]
 
 def drive(cluster: Cluster, race: list[TrialOrder]) -> tuple[dict[str, Ended], list[str]]:
     said: list[str] = []
-    driver = Driver(
-        cluster, 4, lambda order: len(read(order.folder / "ledger.jsonl")) if has_begun(order) else 0, said.append
-    )
-    return driver.run(race), said
+    return Driver(cluster, 4, lines, said.append).run(race), said
+
+
+def lines(order: TrialOrder) -> int:
+    return len(read(order.folder / "ledger.jsonl")) if has_begun(order) else 0
 
 
 def has_begun(order: TrialOrder) -> bool:
