@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from suite.judge.build import Builder
 from suite.judge.zygote import Argument, Child, ChildFailed, SpawnOrder, Zygote
@@ -47,6 +49,14 @@ class Stand:
     input_fd: int
     output_fd: int
 
+    def fill(self) -> None:
+        """0, 1, 2 ... as input, NaN as output."""
+        os.pwrite(self.input_fd, struct.pack(f"{COUNT}f", *range(COUNT)), 0)
+        os.pwrite(self.output_fd, b"\xff" * 4 * COUNT, 0)
+
+    def output(self) -> tuple[float, ...]:
+        return struct.unpack(f"{COUNT}f", os.pread(self.output_fd, 4 * COUNT, 0))
+
     def order(self, candidate: Candidate) -> SpawnOrder:
         spec = candidate.spec
         return SpawnOrder(
@@ -63,7 +73,7 @@ class Stand:
         )
 
     @contextmanager
-    def child(self, candidate: Candidate, **changes: int) -> Iterator[Child]:
+    def child(self, candidate: Candidate, **changes: Any) -> Iterator[Child]:
         """A process for the candidate, not yet loaded; killed at the end."""
         child = self.zygote.spawn(replace(self.order(candidate), **changes))
         try:
@@ -79,7 +89,7 @@ class Stand:
             child.configure(ARGUMENTS)
             yield child
 
-    def ending(self, candidate: Candidate, call_s: float = 20.0, **changes: int) -> tuple[ChildFailed, str]:
+    def ending(self, candidate: Candidate, call_s: float = 20.0, **changes: Any) -> tuple[ChildFailed, str]:
         """How a candidate that must fail fails, and what it printed."""
         with self.child(candidate, **changes) as child:
             try:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import re
 import struct
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from suite.child import seccomp
 from suite.errors import InfraError
 from suite.judge.zygote import ChildFailed, Zygote
 from tests.judge.children import (
@@ -283,58 +281,3 @@ def test_a_stopped_candidate_dies_with_its_zygote(tmp_path: Path) -> None:
         child.call(20)
     assert eventually(lambda: not alive(child.pid))
     child.kill()
-
-
-# ---------------------------------------------------------------------------------------------- the filter
-
-
-def verdict(code: bytes, machine: str, number: int, *arguments: int) -> int:
-    """Run the filter on one system call, as the kernel would."""
-    _, architecture, _ = seccomp.MACHINES[machine]
-    data = struct.pack("<IIQ6Q", number, architecture, 0, *[*arguments, 0, 0, 0, 0, 0, 0][:6])
-    place, accumulator = 0, 0
-    while True:
-        operation, if_true, if_false, value = struct.unpack_from("<HBBI", code, 8 * place)
-        place += 1
-        if operation == seccomp.RETURN:
-            return int(value)
-        if operation == seccomp.LOAD:
-            (accumulator,) = struct.unpack_from("<I", data, value)
-            continue
-        holds = {
-            seccomp.JUMP_EQUAL: accumulator == value,
-            seccomp.JUMP_AT_LEAST: accumulator >= value,
-            seccomp.JUMP_ANY_BIT: bool(accumulator & value),
-        }[operation]
-        place += if_true if holds else if_false
-
-
-@pytest.mark.parametrize("machine", seccomp.MACHINES)
-def test_the_filter_refuses_the_same_on_every_machine(machine: str) -> None:
-    column, _, _ = seccomp.MACHINES[machine]
-    code = seccomp.program(machine, pid=2, processes=False)
-    compiler = seccomp.program(machine, pid=2, processes=True)
-    for numbers in seccomp.REFUSED.values():
-        if numbers[column] is not None:
-            assert verdict(code, machine, numbers[column]) != seccomp.ALLOW
-            assert verdict(compiler, machine, numbers[column]) != seccomp.ALLOW
-    clone, kill = seccomp.CLONE[column], seccomp.SIGNALS["kill"][column]
-    assert verdict(code, machine, clone, seccomp.CLONE_THREAD | 0x100) == seccomp.ALLOW
-    assert verdict(code, machine, clone, 17) != seccomp.ALLOW
-    assert verdict(compiler, machine, clone, 17) == seccomp.ALLOW
-    assert verdict(code, machine, kill, 2) == seccomp.ALLOW
-    assert verdict(code, machine, kill, 1) != seccomp.ALLOW
-    assert verdict(code, machine, seccomp.PRLIMIT[column], 0) == seccomp.ALLOW
-    assert verdict(code, machine, (72, 25)[column], 3, 10) != seccomp.ALLOW
-    assert verdict(code, machine, (72, 25)[column], 3, 1) == seccomp.ALLOW
-    assert verdict(code, machine, (0, 63)[column]) == seccomp.ALLOW  # read
-    assert verdict(code, machine, seccomp.X32) != seccomp.ALLOW
-
-
-def test_waiting_is_not_freezing_for_the_judge(shared: Stand) -> None:
-    with shared.ready(python(IN_PLACE + "    pass")) as child:
-        child.freeze()
-        child.freeze()
-        time.sleep(0.01)
-        child.thaw()
-        child.call(20)
