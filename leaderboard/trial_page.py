@@ -61,13 +61,7 @@ def _body(chosen: str) -> None:
     st.plotly_chart(
         charts.curve(trial, axis or "evaluations"), key="curve", alt="Best speedup so far and all candidates"
     )
-    st.dataframe(
-        frames.candidate_frame(trial),
-        hide_index=True,
-        placeholder=words.NONE,
-        column_config=_candidate_columns(),
-        alt="Candidates",
-    )
+    _table(frames.candidate_frame(trial), _candidate_columns(), "Candidates")
     _endings(trial)
     _champion(trial)
     _source(trial)
@@ -116,11 +110,11 @@ def _candidate_columns() -> dict[str, ColumnConfig]:
         "speedup": NUMBER("Speedup (×)", format="%.2f", width=90),
         "interval": TEXT("With 95 % interval", width=150),
         "ending": TEXT("Ending", width=170),
-        "why": TEXT("Stage and detail of the failure", width=380),
+        "why": TEXT("Stage and detail of the failure", width=360),
         "note": TEXT("Note", width=140),
         "busy": TEXT("Marks", width=100),
-        "id": TEXT("Candidate", width=140),
-        "parent": TEXT("Parent", width=140),
+        "id": TEXT("Candidate", width=130),
+        "parent": TEXT("Parent", width=130),
     }
 
 
@@ -139,13 +133,7 @@ def _champion(trial: TrialRecord) -> None:
     if rows.empty:
         st.caption("The champion failed before any workload was timed.")
         return
-    st.dataframe(
-        rows,
-        hide_index=True,
-        placeholder=words.NONE,
-        column_config=_workload_columns(),
-        alt="The champion on each workload",
-    )
+    _table(rows, _workload_columns(), "The champion on each workload")
     st.caption(f"Candidate `{trial.champion.id}`, measured {words.moment(trial.champion.time)}. Times are medians.")
 
 

@@ -20,6 +20,7 @@ ENDINGS: dict[Status, str] = {
     Status.INCORRECT_DTYPE: "an output has the wrong number type",
     Status.INCORRECT_NUMERICAL: "an output is outside the tolerance",
     Status.OUT_OF_BOUNDS: "wrote outside its outputs",
+    Status.INPUT_MUTATED: "changed its inputs",
     Status.POLICY: "refused: breaks a rule of the race",
 }
 
