@@ -31,7 +31,7 @@ class TimingPlan(Frozen):
 SEARCH = TimingPlan(launches=1, seconds=0.25, hopeless_below=0.5)
 """Four workloads, a build and the check split then take about 2.5 s."""
 CHAMPION = TimingPlan(launches=6, seconds=3.0)
-TINY = TimingPlan(launches=1, seconds=0.02, min_quads=2, empty_calls=5)
+TINY = TimingPlan(launches=1, seconds=0.02, min_quads=2, empty_calls=20)
 """For tests: the whole path, numbers of no worth."""
 
 
