@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+from pydantic import JsonValue
 
 from ray_cluster.follow import Standing
 from ray_cluster.progress import Progress, State
 from ray_cluster.race_folder import RaceFolder, specs
+from tests.benchmarks.results import keep
 
 CARD = """
 edition = "survival"
@@ -145,20 +147,28 @@ def race(victim: str, folder: Path) -> Outcome:
 
 
 def main() -> None:
+    """One undisturbed race, then one for each victim; exit code 1 if one did not survive."""
+    lines: list[str] = []
+    numbers: dict[str, JsonValue] = {}
+    survived = True
     with tempfile.TemporaryDirectory(prefix="survival-") as name:
-        outcomes = []
+        undisturbed: Outcome | None = None
         for index, victim in enumerate(["nobody", *VICTIMS]):
             folder = Path(name) / str(index)
             folder.mkdir()
-            outcomes.append(race(victim, folder))
-            one, undisturbed = outcomes[-1], outcomes[0]
-            verdict = "survived" if one.survived(undisturbed) else "FAILED"
+            one = race(victim, folder)
+            undisturbed = undisturbed or one
+            alive = one.survived(undisturbed)
+            survived &= alive
             charged = ", ".join(
                 f"{name}: {count} evals, {tokens} tokens" for name, (count, tokens) in one.charged.items()
             )
-            line = f"{victim:20} {verdict:9} killed {one.killed}, runs {one.runs}; {charged}; left {one.left}"
-            print(line, flush=True)
-    sys.exit(0 if all(one.survived(outcomes[0]) for one in outcomes) else 1)
+            verdict = "survived" if alive else "FAILED"
+            lines.append(f"{victim:18} {verdict:8} killed {one.killed}, runs {one.runs}; {charged}; left {one.left}")
+            numbers[victim] = {"survived": alive, "runs": one.runs, "left": list(one.left)}
+            print(lines[-1], file=sys.stderr, flush=True)
+    keep("survival", lines, numbers)
+    sys.exit(0 if survived else 1)
 
 
 if __name__ == "__main__":
