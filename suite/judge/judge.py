@@ -81,7 +81,7 @@ class Judge:
 
     def _hear(self, job: Job, hearing: Hearing) -> None:
         with hearing.stage("screen"):
-            if refused := screen(job.task, job.candidate):
+            if self.settings.screen and (refused := screen(job.task, job.candidate)):
                 hearing.fail(Status.POLICY, refused)
                 return
         course, rng = Course(job.task), fresh_generator()

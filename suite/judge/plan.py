@@ -46,6 +46,8 @@ class JudgeSettings(Frozen):
     cache: Path = Path.home() / ".cache" / "kernel-derby"
     search: TimingPlan = SEARCH
     champion: TimingPlan = CHAMPION
+    screen: bool = True
+    """Off only where it is tested that *running* a refused candidate is safe as well."""
     memory_bytes: int = 8 << 30
     """Address space of a candidate."""
     busy_limit: float = 0.10
