@@ -286,9 +286,18 @@ def rebuild(runs: Path, tracking_uri: str) -> int:
     Raises `UserError` if the store cannot be reached.
     """
     initialise(tracking_uri)
+    count = 0
+    for race in sorted({path.parents[2] for path in runs.glob(LEDGERS)}):
+        count += _rebuild_race(race, tracking_uri)
+    return count
+
+
+def _rebuild_race(race: Path, tracking_uri: str) -> int:
+    card = race / "card.json"
+    known: dict[str, JsonValue] = json.loads(card.read_text()) if card.exists() else {"race": race.name}
     views: dict[str, MlflowView] = {}
     count = 0
-    for path in sorted(runs.glob(LEDGERS)):
+    for path in sorted(race.glob("trials/*/ledger.jsonl")):
         try:
             entries = ledger.read(path)
         except LedgerError:
@@ -296,9 +305,11 @@ def rebuild(runs: Path, tracking_uri: str) -> int:
         if not entries or not isinstance(entries[0].event, TrialStarted):
             continue
         spec = entries[0].event.trial
-        view = views.setdefault(spec.edition, MlflowView(tracking_uri, spec.edition, {"race": spec.race}))
+        if spec.edition not in views:
+            views[spec.edition] = MlflowView(tracking_uri, spec.edition, known)
         for entry in entries:
-            view.record_at(spec.id, entry.seq, entry.event, datetime.fromisoformat(entry.time).timestamp())
+            moment = datetime.fromisoformat(entry.time).timestamp()
+            views[spec.edition].record_at(spec.id, entry.seq, entry.event, moment)
         count += 1
     for view in views.values():
         view.close()
