@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from ray_cluster.follow import Follower, Standing, Tail
 from ray_cluster.progress import State
+from ray_cluster.run import Race
 from suite.events import Event
 from tests.ray_cluster.events import begun, raced
 from tests.ray_cluster.stage import card
@@ -34,11 +36,16 @@ class Broken:
         raise ConnectionError("no server")
 
 
-def test_a_tail_gives_every_line_once_and_only_when_it_is_whole(tmp_path: Path) -> None:
-    race = begun(tmp_path, card(**SILENT))
-    order = race.orders()[0]
-    raced(order)
-    whole = race.folder.ledger(order.spec.id).read_bytes()
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Race:
+    """A race of one trial, finished; only read here."""
+    race = begun(tmp_path_factory.mktemp("runs"), card(**SILENT))
+    raced(race.orders()[0])
+    return race
+
+
+def test_a_tail_gives_every_line_once_and_only_when_it_is_whole(tmp_path: Path, done: Race) -> None:
+    whole = done.folder.ledger(done.resolved.trials[0].id).read_bytes()
     growing = tmp_path / "growing.jsonl"
     tail = Tail(growing)
     assert tail.new() == []
@@ -72,10 +79,8 @@ def test_off_a_terminal_a_race_is_told_in_plain_lines(tmp_path: Path) -> None:
     assert "\x1b" not in text.getvalue()
 
 
-def test_what_was_done_before_reaches_the_views_but_is_not_told_again(tmp_path: Path) -> None:
-    race = begun(tmp_path, card(**SILENT))
-    raced(race.orders()[0])
-    standing = Standing(race.folder, race.resolved.trials)
+def test_what_was_done_before_reaches_the_views_but_is_not_told_again(done: Race) -> None:
+    standing = Standing(done.folder, done.resolved.trials)
     text, witness = io.StringIO(), Witness()
     with Follower(standing, Console(file=text, force_terminal=False), (witness,)):
         pass
@@ -83,19 +88,16 @@ def test_what_was_done_before_reaches_the_views_but_is_not_told_again(tmp_path: 
     assert len(witness.lines) == standing.rows[0].lines > 0
 
 
-def test_a_broken_view_hurts_neither_the_race_nor_the_others(tmp_path: Path) -> None:
-    race = begun(tmp_path, card(**SILENT))
-    standing = Standing(race.folder, race.resolved.trials)
+def test_a_broken_view_does_not_hurt_the_others(done: Race) -> None:
+    standing = Standing(done.folder, done.resolved.trials)
     witness = Witness()
     with Follower(standing, Console(file=io.StringIO(), force_terminal=False), (Broken(), witness)):
-        raced(race.orders()[0])
+        pass
     assert len(witness.lines) == standing.rows[0].lines
 
 
-def test_on_a_terminal_there_is_one_table(tmp_path: Path) -> None:
-    race = begun(tmp_path, card(**SILENT))
-    raced(race.orders()[0])
-    standing = Standing(race.folder, race.resolved.trials)
+def test_on_a_terminal_there_is_one_table(done: Race) -> None:
+    standing = Standing(done.folder, done.resolved.trials)
     text = io.StringIO()
     with Follower(standing, Console(file=text, force_terminal=True, width=160)) as follower:
         assert follower.eta_s() is None
