@@ -67,9 +67,10 @@ def load(target: str, options: dict[str, Any], bench: GatewayBench) -> Any:
         raise MethodError(
             f"there is no module {package!r}", "an importable module:Class", "install it or mend the name"
         )
-    places = list(spec.submodule_search_locations or [])
+    places: list[str | Path] = list(spec.submodule_search_locations or [])
     if not places and spec.origin:
-        places = [str(Path(spec.origin).parent)]
+        # A single file: it and the modules beside it, but not the folder, which may well hold races and their secrets.
+        places = list(Path(spec.origin).parent.glob("*.py"))
     code: list[str | Path] = [
         *confine.SYSTEM,
         *confine.PROC,

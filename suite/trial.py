@@ -66,7 +66,6 @@ def run_trial(
 
     A finished trial returns at once. `stop` suspends it after the work under way. Raises `LedgerError` if the ledger is
     damaged, of another trial or held by another process, `MethodError` if the method needs a model and there is none.
-    Must be called from a thread that outlives the method.
     """
     method = order.spec.method
     if method.uses_model and (model is None or order.spec.model is None):
@@ -178,7 +177,6 @@ def _follow(process: MethodProcess, bench: TrialBench, stop: threading.Event) ->
             deadline = deadline or time.monotonic() + NOTICE_S
             if time.monotonic() > deadline:
                 return
-    return
 
 
 def _reason(bench: TrialBench, stop: threading.Event, code: int) -> str:

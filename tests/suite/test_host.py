@@ -118,6 +118,36 @@ def test_its_own_code_and_folder_are_within_reach(house: House) -> None:
     assert (folder / "write").read_text() == "did: 3"
 
 
+LONE = """
+from dataclasses import dataclass
+from pathlib import Path
+
+@dataclass(frozen=True)
+class Lone:
+    def search(self, bench):
+        import beside
+        try:
+            beside.SECRET.read_text()
+        except PermissionError:
+            (bench.folder / "read").write_text("refused")
+"""
+
+
+@fenced
+def test_a_method_in_a_single_file_reaches_its_neighbours_but_not_the_races_among_them(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "place"
+    (place / "runs").mkdir(parents=True)
+    (place / "runs" / "secret").write_text("seed")
+    (place / "lone.py").write_text(LONE)
+    (place / "beside.py").write_text(f"from pathlib import Path\nSECRET = Path({str(place / 'runs' / 'secret')!r})")
+    monkeypatch.syspath_prepend(place)
+    process = start(house, "lone:Lone")
+    assert finish(process) == 0, process.tail()
+    assert (house.bench.folder / "read").read_text() == "refused"
+
+
 @pytest.mark.skipif(confine.abi() < 4, reason="this kernel's landlock does not know TCP")
 def test_only_the_door_can_be_connected_to(house: House) -> None:
     process = start(house, "Caller", port=str(house.url.rsplit(":", 1)[1]))

@@ -147,6 +147,7 @@ def test_a_failing_method_still_gets_its_champion_measured(tmp_path: Path) -> No
     assert method_end(trial).exit_code == 1 and "the method's own mistake" in method_end(trial).log
 
 
+@pytest.mark.slow
 def test_a_method_that_keeps_dying_has_failed(tmp_path: Path) -> None:
     trial = order(tmp_path, "Suicidal")
     assert run(trial) == "finished"
@@ -155,12 +156,14 @@ def test_a_method_that_keeps_dying_has_failed(tmp_path: Path) -> None:
     assert last(trial).spent.evaluations == 1
 
 
+@pytest.mark.slow
 def test_a_method_that_does_not_hear_is_ended(tmp_path: Path) -> None:
     trial = order(tmp_path, "Deaf", Budget(evaluations=2))
     assert run(trial) == "finished"
     assert last(trial).reason == "budget of evaluations spent" and method_end(trial).exit_code != 0
 
 
+@pytest.mark.slow
 def test_spent_time_ends_a_method_that_asks_for_nothing(tmp_path: Path) -> None:
     trial = order(tmp_path, "Idle", Budget(wall_s=0.1))
     assert run(trial) == "finished"
@@ -343,6 +346,7 @@ def hosts() -> list[psutil.Process]:
     return [child for child in psutil.Process().children(recursive=True) if "suite.host" in child.cmdline()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("member", [0, 1])
 def test_killing_only_the_methods_process_changes_nothing(
     tmp_path: Path, member: int, undisturbed: Callable[[str], Path]
