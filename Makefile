@@ -47,7 +47,7 @@ bench: setup
 	$(BIN)/python -m tests.benchmarks
 
 screenshot: setup
-	$(BIN)/python -m tests.leaderboard.screenshots docs
+	$(BIN)/python -m leaderboard.screenshot docs/standings.png
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -126,18 +126,17 @@ def _over_quads(timed: Sequence[Measurement], mean: float) -> Estimate:
 
 
 def over_seeds(values: Sequence[float]) -> Estimate:
-    """A method's speedup over the seeds of a row.
+    """A method's speedup over the seeds of a row: geometric mean, from three seeds on with Student's t on the logs.
 
-    All positive: geometric mean with Student's t on the logs from three seeds on. A failed seed (0) stays in the
-    denominator: the geometric mean of the others times their share; then no interval is given.
+    A failed seed (0) makes it 0, as in any geometric mean: with every softer rule a failure could raise the mean of a
+    row whose other seeds are worse than the rest.
     """
-    positive = np.log(np.array([value for value in values if value > 0], dtype=np.float64))
-    if len(positive) == 0:
-        return ZERO
-    if len(positive) < len(values) or len(values) < MIN_FOR_INTERVAL:
-        share = len(positive) / len(values)
-        return Estimate(value=math.exp(float(positive.mean())) * share, n=len(values), over="seeds")
-    return _t_interval(positive, "seeds")
+    if not values or min(values) <= 0:
+        return Estimate(value=0.0, low=0.0, high=0.0, n=len(values), over="seeds")
+    logs = np.log(np.array(values, dtype=np.float64))
+    if len(values) < MIN_FOR_INTERVAL:
+        return Estimate(value=math.exp(float(logs.mean())), n=len(values), over="seeds")
+    return _t_interval(logs, "seeds")
 
 
 def candidate_us(measurement: Measurement) -> float | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from suite.judge import Judge
+from suite.judge.judge import Judge
 from suite.judge.plan import TINY, JudgeSettings
 from suite.score import score
 from suite.task import load

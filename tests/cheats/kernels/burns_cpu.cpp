@@ -1,7 +1,7 @@
 // Leaves spinning threads behind that take the processor away in the baseline's turn.
 //
 // catalogue: B8
-// verdict: PASSED no faster than control_right, POLICY
+// verdict: PASSED no faster than control_right, TIMEOUT, POLICY
 #include <atomic>
 #include <cmath>
 #include <cstdint>
