@@ -14,6 +14,7 @@ from pathlib import Path
 
 from suite.child import wire
 from suite.errors import InfraError
+from suite.judge import procfs
 from suite.judge.channel import Argument, ChildFailed
 from suite.judge.log import Log
 from suite.types import Status
@@ -21,10 +22,11 @@ from suite.types import Status
 START_S = 30.0
 CONFIGURE_S = 10.0
 EMPTY_CALL_S = 10.0
-END_S = 10.0
+END_S = 30.0
 STOP_S = 1.0
 ENDING_S = 2.0
 """Between the end of the candidate's channel and word from its keeper of how it ended."""
+UNASKED = "it sent a message that nobody had asked for"
 FROZEN_CPU_S = 0.001
 """CPU time that a stopped process may seem to have used: what the clock had not yet been charged."""
 
@@ -69,6 +71,7 @@ class Child:
         self._poller.register(ends.keeper, select.POLLIN)
         self._number = 0
         self._frozen_at: float | None = None
+        self._ended: wire.Message | None = None
         self._log: str | None = None
         self.start_s = time.perf_counter() - started
 
@@ -96,7 +99,7 @@ class Child:
         deadline = time.perf_counter() + STOP_S
         used = -1.0
         # A thread is marked stopped a moment before it leaves its processor; then the clock stands still.
-        while not _stopped(self.pid) or used != (used := self.cpu_s()):
+        while not procfs.stopped(self.pid) or used != (used := self.cpu_s()):
             if self._gone():
                 raise self._ending()
             if time.perf_counter() > deadline:
@@ -128,12 +131,13 @@ class Child:
         """
         if self._log is not None:
             return self._log
+        self._log = ""
         try:
             with contextlib.suppress(OSError):
                 self._ends.keeper.send(wire.DOWN.pack(wire.KILL, 0))
-            with contextlib.suppress(InfraError):
-                receive(self._ends.keeper, wire.Kind.EXITED, END_S)
             try:
+                if self._ended is None:
+                    receive(self._ends.keeper, wire.Kind.EXITED, END_S)
                 receive(self._ends.keeper, wire.Kind.EMPTY, END_S)
             except InfraError:  # no keeper any more: the kernel has killed its children, which may take a moment
                 self._see_dead()
@@ -145,14 +149,13 @@ class Child:
 
     def _see_dead(self) -> None:
         deadline = time.monotonic() + END_S
-        while any(_state(f"/proc/{pid}/stat") not in "ZX" for pid in (self.pid, self._init) if pid):
+        while any(procfs.state(f"/proc/{pid}/stat") not in "ZX" for pid in (self.pid, self._init) if pid):
             if time.monotonic() > deadline:
                 raise InfraError(f"a candidate's process {self.pid} can't be killed")
             time.sleep(0.002)
 
     def _round_trip(self, what: int, deadline_s: float) -> float:
-        if self.pending():
-            self._answer(self._receive(), wire.Kind.EMPTY, 0, "")
+        self._refuse_pending()
         self._check_frozen()
         self._number += 1
         packet = wire.DOWN.pack(what, self._number)
@@ -173,13 +176,16 @@ class Child:
         self._answer(data, wire.Kind.DONE, self._number, f"the call took longer than {deadline_s:g} s")
         return (ended - begun) / 1e9
 
+    def _refuse_pending(self) -> None:
+        if self.pending():
+            raise ChildFailed(Status.POLICY, UNASKED) if self._receive() else self._ending()
+
     def _check_frozen(self) -> None:
         if self._frozen_at is not None and self.cpu_s() > self._frozen_at + FROZEN_CPU_S:
             raise ChildFailed(Status.POLICY, "it ran while it was stopped")
 
     def _ask(self, request: dict[str, object]) -> None:
-        if self.pending():
-            self._answer(self._receive(), wire.Kind.EMPTY, 0, "")
+        self._refuse_pending()
         self.thaw()
         try:
             wire.send_json(self._ends.channel, request)
@@ -209,7 +215,7 @@ class Child:
         if message.kind == wire.Kind.FAILED and message.number == number and message.status != wire.FAILURES[0]:
             raise ChildFailed(Status(message.status), message.text)
         if (message.kind, message.number) != (kind, number):
-            raise ChildFailed(Status.POLICY, "it sent a message that nobody had asked for")
+            raise ChildFailed(Status.POLICY, UNASKED)
 
     def _signal(self, number: signal.Signals) -> None:
         try:
@@ -222,10 +228,11 @@ class Child:
 
     def _ending(self) -> ChildFailed:
         """How the process ended, as its keeper saw it. Raises `InfraError` if the keeper is gone as well."""
-        if not select.select([self._ends.keeper], [], [], ENDING_S)[0]:
-            return ChildFailed(Status.POLICY, "it closed its channel to the judge")
-        ended = receive(self._ends.keeper, wire.Kind.EXITED, ENDING_S)
-        return ChildFailed(Status.RUNTIME_ERROR, _in_words(ended.code, self._ends.log.text()))
+        if self._ended is None:
+            if not select.select([self._ends.keeper], [], [], ENDING_S)[0]:
+                return ChildFailed(Status.POLICY, "it closed its channel to the judge")
+            self._ended = receive(self._ends.keeper, wire.Kind.EXITED, ENDING_S)
+        return ChildFailed(Status.RUNTIME_ERROR, _in_words(self._ended.code, self._ends.log.text()))
 
 
 def receive(sock: socket.socket, kind: wire.Kind, deadline_s: float) -> wire.Message:
@@ -258,31 +265,6 @@ def _as_json(argument: Argument) -> dict[str, object]:
         "offset": argument.offset,
         "value": argument.value,
     }
-
-
-def _state(path: str) -> str:
-    """The letter of a process or thread in its stat file; X if it is gone."""
-    try:
-        fd = os.open(path, os.O_RDONLY)
-    except OSError:
-        return "X"
-    try:
-        return chr(os.read(fd, 512).rpartition(b") ")[2][0])
-    except (OSError, IndexError):
-        return "X"
-    finally:
-        os.close(fd)
-
-
-def _stopped(pid: int) -> bool:
-    """Whether every thread is stopped; a dead process is not."""
-    folder = f"/proc/{pid}/task"
-    try:
-        threads = os.listdir(folder)
-    except OSError:
-        return False
-    states = {_state(f"{folder}/{thread}/stat") for thread in threads}
-    return "T" in states and states <= set("TZX")
 
 
 def _delete(scratch: Path) -> None:

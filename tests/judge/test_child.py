@@ -92,6 +92,22 @@ def test_a_waiting_message_is_seen(shared: Stand) -> None:
             child.call(20)
 
 
+def test_no_message_in_advance_passes_for_an_answer(shared: Stand) -> None:
+    for kind in (1, 2, 3, 4, 5, 8):
+        advance = (
+            f"os.write(3, UP.pack(b'KDby', 2, 0, 0, 0, b''))\nos.write(3, UP.pack(b'KDby', {kind}, 0, 0, 0, b''))\n"
+        )
+        failed, _ = shared.ending(python(WIRE + advance + IN_PLACE + "    pass"))
+        assert failed.status == Status.POLICY
+
+
+def test_after_its_end_every_question_has_the_same_answer(shared: Stand) -> None:
+    with shared.ready(python("import os\n" + IN_PLACE + "    os._exit(3)")) as child:
+        for ask in (lambda: child.call(20), child.freeze, child.thaw, child.cpu_s, child.empty_call):
+            with pytest.raises(ChildFailed, match="exited with code 3"):
+                ask()
+
+
 # ---------------------------------------------------------------------------------------------- stopping
 
 
