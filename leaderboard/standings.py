@@ -159,18 +159,13 @@ def _search(trial: TrialRecord) -> Estimate:
 
 
 def over_trials(estimates: Sequence[Estimate]) -> Estimate | None:
-    """A row's speedup from its trials' (one per seed); None without any.
-
-    A geometric mean is 0 as soon as one value is 0. Any milder rule would let a slow champion gain by failing.
-    """
+    """A row's speedup from its trials' (one per seed); None without any."""
     if not estimates:
         return None
-    if min(estimate.value for estimate in estimates) <= 0:
-        return ZERO.model_copy(update={"n": len(estimates), "over": "seeds"})
     total = over_seeds([estimate.value for estimate in estimates])
     lows = [estimate.low for estimate in estimates if estimate.low is not None]
     highs = [estimate.high for estimate in estimates if estimate.high is not None]
-    if len(estimates) >= MIN_SEEDS or len(lows) < len(estimates) or len(highs) < len(estimates):
+    if total.value == 0 or len(estimates) >= MIN_SEEDS or len(lows) < len(estimates) or len(highs) < len(estimates):
         return total
     return total.model_copy(update={"low": min(lows), "high": max(highs), "over": estimates[0].over})
 
