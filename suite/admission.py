@@ -32,11 +32,12 @@ MIN_TRUSTED = 3
 
 
 class Contender(Frozen):
-    """A baseline choice, judged against the frozen baseline."""
+    """A baseline choice, judged against the frozen one. `busy`: others used the machine, so the figure is doubtful."""
 
     name: str
     status: Status
     speedup: float
+    busy: bool
     detail: str
 
 
@@ -147,7 +148,13 @@ def _words(evaluation: Evaluation) -> str:
 
 
 def _contender(name: str, evaluation: Evaluation) -> Contender:
-    return Contender(name=name, status=evaluation.status, speedup=score(evaluation).value, detail=_words(evaluation))
+    return Contender(
+        name=name,
+        status=evaluation.status,
+        speedup=score(evaluation).value,
+        busy=evaluation.busy,
+        detail=_words(evaluation),
+    )
 
 
 def _usages(task: Task, candidates: Mapping[str, Candidate], builder: Builder, seeds: int) -> tuple[Usage, ...]:
