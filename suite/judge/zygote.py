@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -27,6 +28,9 @@ PROGRAM = Path(__file__).parent.parent / "child"
 START_S = 120.0
 """A first import of torch from a cold, slow disk."""
 END_S = 10.0
+PREFIX = "derby-zygote-"
+YOUNG_S = 60.0
+"""A folder younger than this may not have got its lock yet."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,8 @@ class Zygote:
             raise InfraError(f"no process for a candidate: {error} {running.complaint}".strip()) from error
 
     def _start(self) -> _Running:
-        folder = Path(tempfile.mkdtemp(prefix="derby-"))
+        _sweep(Path(tempfile.gettempdir()))
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
         control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         config = {
             "fd": theirs.fileno(),
@@ -105,6 +110,7 @@ class Zygote:
             "scratch_root": str(folder),
         }
         with theirs, (folder / "stderr").open("wb") as stderr:
+            fcntl.flock(stderr, fcntl.LOCK_EX)  # held by the zygote for as long as it lives
             process = subprocess.Popen(
                 [sys.executable, "-I", str(PROGRAM), json.dumps(config)],
                 stdin=subprocess.DEVNULL,
@@ -149,6 +155,19 @@ def _as_json(order: SpawnOrder, scratch: Path) -> dict[str, object]:
         "memory_bytes": order.memory_bytes,
         "scratch": str(scratch),
     }
+
+
+def _sweep(parent: Path) -> None:
+    """Delete the folders of zygotes that were killed together with their judge."""
+    for folder in parent.glob(f"{PREFIX}*"):
+        try:
+            if time.time() - folder.stat().st_mtime < YOUNG_S:
+                continue
+            with (folder / "stderr").open("rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+        except OSError:  # in use, another's, or just gone
+            continue
 
 
 def _environment(cpus: tuple[int, ...]) -> dict[str, str]:

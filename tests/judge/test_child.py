@@ -213,6 +213,26 @@ def test_a_dead_zygote_is_our_failure_and_the_next_spawn_works(tmp_path: Path) -
         assert own.zygote.pid != first
 
 
+@pytest.mark.slow
+def test_a_zygote_clears_away_what_dead_ones_left_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    long_ago = (time.time() - 3600,) * 2
+    for name in ("derby-zygote-dead", "derby-zygote-young", "derby-other"):
+        (tmp_path / name / "candidate").mkdir(parents=True)
+        (tmp_path / name / "stderr").touch()
+        if name != "derby-zygote-young":
+            os.utime(tmp_path / name, long_ago)
+    with Zygote((0, 1)) as first:
+        assert first.pid is not None
+        folder = Path(scratch_root(first.pid))
+        os.utime(folder, long_ago)
+        with Zygote((0, 1)):
+            assert {path.name for path in tmp_path.iterdir()} > {folder.name, "derby-zygote-young", "derby-other"}
+            assert not (tmp_path / "derby-zygote-dead").exists()
+
+
 JUDGE = """
 import sys, time
 from pathlib import Path
