@@ -205,6 +205,7 @@ def test_switches_of_the_starter_are_structural_and_at_middle_values(task: Task)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # thirty compilations
 def test_any_combination_of_the_starters_switches_is_right(task: Task, builder: Builder) -> None:
     plain, dice = starter(task, Language.CPP), random.Random(5)
     kernels = {}
