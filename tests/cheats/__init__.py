@@ -1,1 +1,1 @@
-"""Cheats as test cases: every file in kernels/ is one trick, with two controls; its first lines say what must come of it."""
+"""Cheats as test cases: every file in kernels/ is one trick; its first lines say what must come of it."""

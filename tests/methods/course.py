@@ -88,7 +88,7 @@ def bench(order: TrialOrder, evaluator: Evaluator, model: Model | None = None) -
     with Ledger.open(order.folder / "ledger.jsonl") as ledger:
         opened = TrialBench.over(order, ledger, evaluator, model, threading.Event())
         opened.judge_starter()
-        opened.restart()
+        opened.start()
         yield opened
 
 

@@ -30,7 +30,8 @@ def run(q, k_cache, v_cache, kv_indptr, kv_indices, sm_scale, output, lse):
         return
     if child == 0:
         os.setsid()
-        open("/proc/self/comm", "w").write("derby-daemon")
+        with open("/proc/self/comm", "w") as comm:
+            comm.write("derby-daemon")
         time.sleep(600)
         os._exit(0)
     attend(q, k_cache, v_cache, kv_indptr, kv_indices, sm_scale, output, lse)

