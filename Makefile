@@ -9,6 +9,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# Processes of the fast tests; the slow ones, which kill processes and race, run one after the other.
+JOBS ?= 2
 # torch is named first and exactly: without a GPU a bare `torch` would pull gigabytes of CUDA libraries.
 TORCH ?= torch==2.13.0
 
@@ -28,7 +30,7 @@ demo: setup
 	$(BIN)/derby demo
 
 test: setup
-	$(BIN)/python -m pytest -m "not slow and not gpu"
+	$(BIN)/python -m pytest -m "not slow and not gpu" -n $(JOBS) --dist loadfile
 
 test-slow: setup
 	$(BIN)/python -m pytest -m "slow and not gpu"
