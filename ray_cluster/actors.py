@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ from suite.types import Evaluation, Job
 
 JudgeMaker = Callable[[tuple[int, ...]], AbstractContextManager[Evaluator]]
 """Makes the evaluator that owns these cores; must be picklable."""
+
+
+RESTART_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,9 @@ class Desk:
         for name in judges:
             self._free.put_nowait(ray.get_actor(name))
 
+    async def ready(self) -> bool:
+        return True
+
     async def evaluate(self, job: Job) -> Verdict:
         """Wait for a judge, have it judge. A judge that dies over a job is out until it is up again."""
         loop = asyncio.get_running_loop()
@@ -117,10 +124,22 @@ class DeskEvaluator:
         try:
             verdict: Verdict = ray.get(self._desk.evaluate.remote(job))
         except RayError as error:
+            self._until_it_is_back()
             raise InfraError(f"the desk was lost: {type(error).__name__}") from error
         if verdict.evaluation is None:
             raise InfraError(verdict.trouble)
         return verdict.evaluation
+
+    def _until_it_is_back(self) -> None:
+        """A desk takes seconds to restart: without waiting, three tries in a row would be over before it is up."""
+        deadline = time.monotonic() + RESTART_S
+        while time.monotonic() < deadline:
+            try:
+                ray.get(self._desk.ready.remote())
+            except RayError:
+                time.sleep(0.2)
+            else:
+                return
 
 
 class TrialActor:
