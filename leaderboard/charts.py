@@ -46,7 +46,7 @@ def intervals(table: Table) -> go.Figure:
     palette = colours(row.name for row in rows)
     figure = go.Figure(
         [
-            _dot(row, split, place, palette[row.name])
+            _dot(row, table.label(row), split, place, palette[row.name])
             for place, row in enumerate(rows)
             for split in ("held-out", "search")
         ]
@@ -54,17 +54,12 @@ def intervals(table: Table) -> go.Figure:
     figure.add_vline(x=1.0, line=BASELINE, annotation_text="baseline", annotation_position="top left")
     figure.update_xaxes(title_text="speedup over the baseline (×), 95 % interval", rangemode="tozero")
     figure.update_yaxes(
-        tickvals=list(range(len(rows))), ticktext=[label(row) for row in rows], range=[-0.6, len(rows) - 0.4]
+        tickvals=list(range(len(rows))), ticktext=[table.label(row) for row in rows], range=[-0.6, len(rows) - 0.4]
     )
     return _dressed(figure, height=130 + 70 * len(rows), legend=False)
 
 
-def label(row: Row) -> str:
-    """A row's name, with its options where it has any."""
-    return f"{row.name} ({row.options})" if row.options else row.name
-
-
-def _dot(row: Row, split: str, place: int, colour: str) -> go.Scatter:
+def _dot(row: Row, label: str, split: str, place: int, colour: str) -> go.Scatter:
     first = split == "held-out"
     estimate = (row.heldout if first else row.search) or ZERO
     bars = None
@@ -75,10 +70,10 @@ def _dot(row: Row, split: str, place: int, colour: str) -> go.Scatter:
         x=[estimate.value],
         y=[place if first else place - 0.22],
         mode="markers",
-        name=f"{label(row)}, {split}",
+        name=f"{label}, {split}",
         marker={"symbol": "circle" if first else "circle-open", "size": 12 if first else 8, "color": colour},
         error_x=bars,
-        hovertemplate=f"{label(row)}<br>{split}: {words.interval(estimate)} ×<br>{row.seeds} seeds<extra></extra>",
+        hovertemplate=f"{label}<br>{split}: {words.interval(estimate)} ×<br>{row.seeds} seeds<extra></extra>",
     )
 
 

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pandas as pd
 
-from leaderboard import charts, words
+from leaderboard import words
 from leaderboard.records import Attempt, TrialRecord
 from leaderboard.standings import Row, Table
 from suite.score import baseline_us, candidate_us, rates, speedup
@@ -16,13 +16,13 @@ from suite.types import Measurement, Status
 
 def table_frame(table: Table) -> pd.DataFrame:
     """The table as shown: numbers where a column is sorted by them, words elsewhere."""
-    return pd.DataFrame([_line(row) for row in table.rows])
+    return pd.DataFrame([_line(row, table.label(row)) for row in table.rows])
 
 
-def _line(row: Row) -> dict[str, object]:
+def _line(row: Row, label: str) -> dict[str, object]:
     return {
         "rank": str(row.rank) if row.rank else words.NONE,
-        "method": charts.label(row),
+        "method": label,
         "heldout": row.heldout.value if row.heldout else None,
         "heldout_interval": _brackets(row),
         "marks": ", ".join(row.marks),
@@ -128,14 +128,16 @@ def workload_frame(measurements: Sequence[Measurement]) -> pd.DataFrame:
 
 def _workload_line(measurement: Measurement) -> dict[str, object]:
     mine, theirs = candidate_us(measurement), baseline_us(measurement)
+    # A check workload is never timed, a failed one has no speed: neither is "0.00 times as fast".
+    fast = speedup(measurement) if measurement.launches else None
     gflops, gbytes = rates(measurement)
     found = measurement.correctness
     return {
         "split": measurement.workload.split.value,
         "axes": ", ".join(f"{name} {value}" for name, value in measurement.workload.axes.items()),
         "ending": measurement.status.value,
-        "speedup": speedup(measurement).value,
-        "interval": words.interval(speedup(measurement)),
+        "speedup": fast.value if fast else None,
+        "interval": words.interval(fast) if fast else words.NONE,
         "candidate_ms": mine / 1e3 if mine is not None else None,
         "baseline_ms": theirs / 1e3 if theirs is not None else None,
         "gflops": gflops,

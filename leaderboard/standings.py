@@ -116,6 +116,11 @@ class Table:
     partition: Partition
     rows: tuple[Row, ...]
 
+    def label(self, row: Row) -> str:
+        """What to call a row: the method's name, with its options where another row has the same name."""
+        shared = sum(other.name == row.name for other in self.rows) > 1
+        return f"{row.name} ({row.options})" if shared and row.options else row.name
+
 
 def standings(trials: Iterable[TrialRecord]) -> tuple[Table, ...]:
     """A table for every partition, in order of edition, task and conditions."""

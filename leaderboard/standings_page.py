@@ -88,7 +88,7 @@ def _headline(table: Table, trials: Sequence[TrialRecord], survey: Survey) -> No
     best = ranked[0] if ranked else None
     speed = f"{words.three(best.heldout.value)} ×" if best and best.heldout else "none yet"
     columns[0].metric("Best held-out speedup", speed, border=True)
-    columns[0].caption(f"{charts.label(best)}: {words.interval(best.heldout)}, {_seeds(best.seeds)}" if best else "")
+    columns[0].caption(f"{table.label(best)}: {words.interval(best.heldout)}, {_seeds(best.seeds)}" if best else "")
     columns[1].metric("Starter", f"{words.three(starter.search_time)} ×", border=True)
     columns[1].caption("evaluation 0, on the search workloads")
     columns[2].metric("Trials finished", f"{done} of {len(trials)}", border=True)
@@ -106,10 +106,10 @@ def _columns(table: Table) -> dict[str, ColumnConfig]:
     speed = "%.3f" if small else "%.2f"
     return {
         "rank": TEXT("Rank", width=50, help="Shared where a test over seeds cannot tell methods apart; –: not ranked."),
-        "method": TEXT("Method", width=145),
+        "method": TEXT("Method", width=100),
         "heldout": NUMBER("Held-out (×)", format=speed, width=90, help="Ranked: champions on workloads no method saw."),
         "heldout_interval": TEXT("95 % interval", width=100, help="Of the held-out speedup."),
-        "marks": TEXT("Marks", width=150),
+        "marks": TEXT("Marks", width=215),
         "search": NUMBER("Search (×)", format=speed, width=80, help="The same re-measurement on the search workloads."),
         "search_time": NUMBER("Search-time (×)", format=speed, width=102, help="What the trials themselves measured."),
         "seeds": NUMBER("Seeds", format="%d", width=55),

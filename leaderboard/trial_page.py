@@ -77,13 +77,14 @@ def _table(rows: pd.DataFrame, columns: dict[str, ColumnConfig], alt: str) -> No
 def _headline(trial: TrialRecord) -> None:
     columns = st.columns(4)
     champion, best = trial.champion, trial.best
-    heldout = f"{words.interval(champion.heldout)} ×" if champion else "not measured yet"
+    heldout = f"{words.three(champion.heldout.value)} ×" if champion else "not measured yet"
     columns[0].metric("Champion, held-out", heldout, border=True)
-    columns[0].caption("speedup over the baseline, re-measured, 95 % interval")
+    columns[0].caption(f"over the baseline: {words.interval(champion.heldout)}, re-measured" if champion else "")
     columns[1].metric(
-        "Champion, search", f"{words.interval(champion.search)} ×" if champion else words.NONE, border=True
+        "Champion, search", f"{words.three(champion.search.value)} ×" if champion else words.NONE, border=True
     )
-    columns[1].caption(f"at search time {words.three(best.score.value) if best else words.NONE} ×")
+    searched = f"at search time {words.three(best.score.value)} ×" if best else ""
+    columns[1].caption(f"{words.interval(champion.search)}; {searched}" if champion else searched)
     limit = trial.spec.budget.evaluations
     done = f"{trial.spent.evaluations} of {limit}" if limit else str(trial.spent.evaluations)
     columns[2].metric("Evaluations", done, border=True)

@@ -103,7 +103,7 @@ def standings_table(table: Table) -> RichTable:
     for row in table.rows:
         shown.add_row(
             str(row.rank) if row.rank is not None else "",
-            f"{row.name} {row.options}".strip(),
+            table.label(row),
             estimate(row.heldout),
             estimate(row.search),
             times(row.search_time),

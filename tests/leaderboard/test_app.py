@@ -93,11 +93,13 @@ def test_a_trials_page_shows_its_candidates_and_workloads(runs: Path) -> None:
     (trial,) = load(runs)
     app = page("trial", trial=trial.id)
     assert trial.champion is not None
-    assert app.metric[0].value == f"{words.interval(trial.champion.heldout)} ×"
+    assert app.metric[0].value == f"{words.three(trial.champion.heldout.value)} ×"
+    assert words.interval(trial.champion.heldout) in app.caption[0].value
     candidates, workloads = app.dataframe[0].value, app.dataframe[1].value
     assert list(candidates["ending"]) == [attempt.status.value for attempt in trial.attempts]
     assert "was not declared" in candidates["why"][1]
     expected = frames.workload_frame(trial.champion.evaluation.measurements)
+    assert expected[expected["split"] == "check"]["speedup"].isna().all(), "what is never timed has no speed, not 0"
     assert list(workloads["speedup"]) == list(expected["speedup"])
     assert "kHeadsPerPass" in texts(app) and str(path) in texts(app)
     assert f"derby check {canned.TASK} champion.cpp" in texts(app)

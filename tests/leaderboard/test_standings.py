@@ -207,3 +207,10 @@ def test_a_failed_workload_makes_the_trial_zero(tmp_path: Path) -> None:
 def load_one(runs: Path, plan: Plan) -> TrialRecord:
     canned.write(runs, plan)
     return load(runs)[0]
+
+
+def test_a_row_is_called_by_its_options_only_where_names_are_shared(tmp_path: Path) -> None:
+    wide, deep = Row(kind="method", name="tpe", options="width 4"), Row(kind="method", name="tpe", options="depth 2")
+    other = Row(kind="method", name="best_of_n", options="give_up_after 10")
+    table = Table(partition=one(tmp_path, Plan()).partition, rows=(wide, deep, other))
+    assert [table.label(row) for row in table.rows] == ["tpe (width 4)", "tpe (depth 2)", "best_of_n"]
