@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_PR_SET_PDEATHSIG, _PR_SET_NO_NEW_PRIVS = 1, 38
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 36, 38
 _BENEATH, _PORT = 1, 2
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE = 1, 2, 4, 8, 1 << 14
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
@@ -44,6 +44,11 @@ def die_with(parent: int, signal_number: int) -> None:
     _checked(_LIBC.prctl(_PR_SET_PDEATHSIG, ctypes.c_ulong(signal_number), 0, 0, 0), "prctl")
     if os.getppid() != parent:
         os.kill(os.getpid(), signal_number)
+
+
+def adopt_orphans() -> None:
+    """From now on a descendant whose parent dies becomes this process's child, so that none can get away."""
+    _checked(_LIBC.prctl(_PR_SET_CHILD_SUBREAPER, ctypes.c_ulong(1), 0, 0, 0), "prctl")
 
 
 def abi() -> int:

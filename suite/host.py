@@ -1,8 +1,9 @@
 """The process a method runs in (`python -m suite.host`): its order on stdin, its workbench behind the gateway.
 
-Two processes: a keeper, which holds no foreign code, and beneath it the method. Stdin stays open as a leash: when the
-trial's process dies, however it dies, the keeper reads its end and kills the whole group, the method's own children
-too. If the keeper dies the kernel kills the method.
+Two processes: a keeper, which holds no foreign code, and beneath it the method. Stdin stays open as a leash: when it
+ends, since the trial has let go of it or its process is dead, the keeper kills the method. Before it ends itself it
+kills whatever descends from the method, in whichever group or session: orphans come to the keeper, which is their
+subreaper. If the keeper dies the kernel kills the method.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ import os
 import select
 import signal
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
+
+import psutil
 
 from suite import confine
 from suite.client import GatewayBench
@@ -25,19 +30,33 @@ SUITE = Path(__file__).resolve().parent
 
 
 def keep(method: int) -> int:
-    """Wait for the method and return its exit code (128 + signal if killed); at the end of the leash kill the group."""
+    """Wait for the method, or for the end of the leash; leave nothing of it, return its exit code (128 + a signal)."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is meant for the method
     handle = os.pidfd_open(method)
     poll = select.poll()
     poll.register(sys.stdin.fileno(), select.POLLIN | select.POLLHUP)
     poll.register(handle, select.POLLIN)
-    while True:
-        ready = {descriptor for descriptor, _ in poll.poll()}
-        if handle in ready:
-            code = os.waitstatus_to_exitcode(os.waitpid(method, 0)[1])
-            return code if code >= 0 else 128 - code
+    while handle not in {descriptor for descriptor, _ in poll.poll()}:
         if not os.read(sys.stdin.fileno(), 4096):
-            os.killpg(0, signal.SIGKILL)
+            os.kill(method, signal.SIGKILL)
+    code = os.waitstatus_to_exitcode(os.waitpid(method, 0)[1])
+    reap()
+    return code if code >= 0 else 128 - code
+
+
+def reap() -> None:
+    """Kill all that descends from this process until none is left."""
+    me = psutil.Process()
+    while True:
+        for process in me.children(recursive=True):
+            with suppress(psutil.Error):
+                process.kill()
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.005)
 
 
 def run(order: dict[str, Any], keeper: int) -> NoReturn:
@@ -105,6 +124,7 @@ def main() -> int:
         if not part:
             return 2
         line += part
+    confine.adopt_orphans()
     keeper = os.getpid()
     method = os.fork()
     if method == 0:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from suite.client import GATEWAY, TOKEN
+from suite.errors import MethodError
 from suite.types import MethodSpec
 
 LOG_LIMIT = 1 << 20
@@ -22,6 +22,9 @@ LOG_LIMIT = 1 << 20
 TAIL = 4000
 GRACE_S = 2.0
 """Between asking a method to end and ending it."""
+
+REAPING_S = 10.0
+"""The keeper has this long to end all that descends from a method."""
 
 KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH")
 """Of the environment; no key of any model is among it."""
@@ -33,8 +36,7 @@ class MethodProcess:
     def __init__(self, method: MethodSpec, seed: int, folder: Path, url: str, token: str) -> None:
         """Start it; `folder` is the trial's, in which scratch/ is made anew. `url` and `token` are the gateway's."""
         scratch = folder / "scratch"
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir(parents=True)
+        _make_anew(scratch)
         self._log = folder / "method.log"
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "suite.host"],
@@ -63,14 +65,15 @@ class MethodProcess:
         if not self.wait(0):
             self._signal(signal.SIGTERM)
             self.wait(GRACE_S)
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()  # the leash: what is left, the keeper kills
+        self.wait(REAPING_S)
         # The keeper is not reaped yet, so its number can not have passed to another group.
         self._signal(signal.SIGKILL)
         code = self._process.wait()
         self._pump.join(GRACE_S)
         os.close(self._handle)
-        assert self._process.stdin is not None
-        with suppress(BrokenPipeError):
-            self._process.stdin.close()
         return code
 
     def tail(self) -> str:
@@ -84,11 +87,24 @@ class MethodProcess:
     def _copy(self) -> None:
         assert self._process.stdout is not None
         room = LOG_LIMIT
-        with self._log.open("wb") as log, self._process.stdout as output:
+        with self._log.open("wb", buffering=0) as log, self._process.stdout as output:
             while part := os.read(output.fileno(), 1 << 16):
-                log.write(part[:room])
-                log.flush()
+                with suppress(OSError):  # no room on the disk: still to be read, or the method would block for ever
+                    log.write(part[:room])
                 room = max(room - len(part), 0)
+
+
+def _make_anew(scratch: Path) -> None:
+    """Raises `MethodError` if what an earlier life left there can not be removed."""
+    # Not shutil.rmtree: a method may nest folders deeper than Python recurses.
+    removal = subprocess.run(["rm", "-rf", "--", str(scratch)], capture_output=True, text=True, check=False)
+    if os.path.lexists(scratch):
+        raise MethodError(
+            f"{scratch} can not be removed: {removal.stderr.strip()[:300]}",
+            "a folder that the method starts with empty",
+            "remove it by hand, then run again",
+        )
+    scratch.mkdir(parents=True)
 
 
 def _environment(seed: int, scratch: Path, url: str, token: str) -> dict[str, str]:

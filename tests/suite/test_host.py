@@ -163,6 +163,25 @@ def test_its_folder_is_made_anew_at_every_start(house: House) -> None:
     assert not (house.bench.folder / "leftover").exists()
 
 
+def test_folders_nested_deeper_than_python_recurses_are_removed_too(house: House) -> None:
+    house.bench.folder.mkdir()
+    handle = os.open(house.bench.folder, os.O_RDONLY)
+    for _ in range(2000):
+        os.mkdir("d", dir_fd=handle)
+        below = os.open("d", os.O_RDONLY, dir_fd=handle)
+        os.close(handle)
+        handle = below
+    os.close(handle)
+    assert finish(start(house, "Spy")) == 0
+    assert not (house.bench.folder / "d").exists()
+
+
+def test_a_daemon_of_the_method_ends_with_it(house: House) -> None:
+    process = start(house, "Daemon")
+    assert finish(process) == 0, process.tail()
+    assert gone(int((house.bench.folder / "daemon").read_text()))
+
+
 def test_a_flood_of_words_is_cut_and_blocks_nobody(house: House) -> None:
     process = start(house, "Chatty")
     assert finish(process) == 0
