@@ -14,7 +14,20 @@ from suite.events import Evaluated, Message
 from suite.ledger import Ledger
 from suite.memory import Memory
 from suite.meter import Meter
-from suite.types import Candidate, Evaluation, Failure, Frozen, Job, Language, Status, Task, Tier, TrialSpec, Workload
+from suite.types import (
+    Candidate,
+    Evaluation,
+    Failure,
+    Frozen,
+    Job,
+    Language,
+    Price,
+    Status,
+    Task,
+    Tier,
+    TrialSpec,
+    Workload,
+)
 from suite.workbench import EditFormat, Feedback, Left, Model, Reply
 
 REPEATS = 20
@@ -68,7 +81,7 @@ class TrialBench:
     ) -> TrialBench:
         """The bench as the ledger leaves it."""
         events = [entry.event for entry in ledger.entries]
-        price = order.spec.model.price if order.spec.model else None
+        price = order.spec.model.price if order.spec.model else Price(input=0, output=0)  # no model, no cost
         meter = Meter.from_entries(order.spec.budget, events, price, order.spec.concurrency)
         memory = Memory(order.task, order.spec.seed, events)
         return cls(order, Desk(ledger, meter, memory, order.spec.concurrency, stop), evaluator, model, stop)

@@ -103,13 +103,19 @@ class Desk:
 
     @contextmanager
     def lane(self) -> Iterator[None]:
-        """One of the lanes in which paid work is done; waits for a free one. Raises `Stopped` meanwhile."""
+        """One of the lanes in which paid work is done; waits for a free one.
+
+        Raises `Stopped` or `BudgetExhausted` when nothing more may be begun by the time there is one.
+        """
         with self.lock:
+            self.check_open()  # in one step with counting it, so that `drain` either sees this call or has refused it
             self._busy += 1
         try:
             while not self._lanes.acquire(timeout=POLL_S):
                 self.check_open()
             try:
+                self.check_open()
+                self.meter.check_wall()
                 yield
             finally:
                 self._lanes.release()

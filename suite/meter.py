@@ -53,6 +53,11 @@ def cost(price: Price, usage: Usage) -> float:
     return (fresh * price.input + usage.cached * cached + usage.output * price.output) / MILLION
 
 
+def _dearest_input(price: Price) -> float:
+    """What a million tokens of a prompt cost at most: some providers charge more for what they read from a cache."""
+    return max(price.input, price.cached_input or 0.0)
+
+
 class Meter:
     """Thread-safe. What is reserved counts as spent until it is settled (at its true size) or released.
 
@@ -120,12 +125,18 @@ class Meter:
                 wall_s=None if budget.wall_s is None else max(budget.wall_s - self._wall(), 0.0),
             )
 
+    def check_wall(self) -> None:
+        """Raises `BudgetExhausted` once the time is over."""
+        with self._lock:
+            if self._budget.wall_s is not None and self._wall() >= self._budget.wall_s:
+                raise BudgetExhausted("wall_s")
+
     # ------------------------------------------------------------------------------------------ evaluations
 
     def reserve_evaluation(self) -> None:
         """Raises `BudgetExhausted`."""
         with self._lock:
-            self._check_wall()
+            self.check_wall()
             if self.left().evaluations == 0:
                 raise BudgetExhausted("evaluations")
             self._held_evaluations += 1
@@ -158,7 +169,7 @@ class Meter:
         None: not now, but calls under way may turn out cheaper than they hold; see `wait`. Raises `BudgetExhausted`.
         """
         with self._lock:
-            self._check_wall()
+            self.check_wall()
             output, kind = self._affordable(prompt_tokens, max_output)
             if output < max_output and self._held:
                 return None
@@ -198,14 +209,18 @@ class Meter:
         left, kind, output = self.left(), "tokens", wanted
         if left.tokens is not None:
             output = min(output, left.tokens - prompt)
-        if left.usd is not None and self._price is not None and self._price.output > 0:
-            by_usd = int((left.usd * MILLION - prompt * self._price.input) / self._price.output)
+        if left.usd is not None and self._price is not None:
+            for_output = left.usd * MILLION - prompt * _dearest_input(self._price)
+            each = self._price.output
+            by_usd = int(for_output / each) if each > 0 else output if for_output >= 0 else 0
             if by_usd < output:
                 output, kind = by_usd, "usd"
         return output, kind
 
     def _bound_usd(self, prompt: int, output: int) -> float | None:
-        return None if self._price is None else cost(self._price, Usage(input=prompt, output=output))
+        if self._price is None:
+            return None
+        return (prompt * _dearest_input(self._price) + output * self._price.output) / MILLION
 
     def _tokens(self) -> int:
         held = sum(reservation.tokens for reservation in self._held)
@@ -220,10 +235,6 @@ class Meter:
         waited = (self._now.waited_s - self._base.waited_s) / self._concurrency
         wall = self._base.wall_s + max(self._clock() - self._started - waited, 0.0)
         return wall if self._budget.wall_s is None else min(wall, self._budget.wall_s)
-
-    def _check_wall(self) -> None:
-        if self._budget.wall_s is not None and self._wall() >= self._budget.wall_s:
-            raise BudgetExhausted("wall_s")
 
     def _add(
         self, *, evaluations: int = 0, free: int = 0, refunds: int = 0, calls: int = 0, waited_s: float = 0

@@ -154,6 +154,17 @@ def test_dollars_without_a_price_are_refused() -> None:
         Meter(Budget(usd=1.0))
 
 
+def test_a_price_of_nothing_for_output_does_not_make_input_free() -> None:
+    meter = Meter(Budget(usd=0.001), Price(input=1000.0, output=0.0))
+    with pytest.raises(BudgetExhausted, match="usd"):
+        meter.reserve_call(10, 1000)
+
+
+def test_what_a_cache_charges_on_top_is_reserved() -> None:
+    held = Meter(Budget(usd=1.0), Price(input=1.0, output=1.0, cached_input=50.0)).reserve_call(1000, 1000)
+    assert held is not None and held.usd == pytest.approx(0.051)
+
+
 def test_an_unknown_price_is_no_price_of_zero() -> None:
     meter = Meter(Budget(tokens=10_000))
     assert meter.spent.usd == 0.0
