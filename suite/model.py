@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import threading
@@ -15,7 +16,7 @@ from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion
 
 from suite import provider
-from suite.errors import InfraError
+from suite.errors import DerbyError, InfraError
 from suite.events import Message
 from suite.types import ModelSpec, Usage
 from suite.workbench import EditFormat, Reply
@@ -73,8 +74,9 @@ class OpenAIModel:
                 self._raise_if_final(error, attempt)
                 time.sleep(self._delay(error, attempt))
                 continue
+            reply = self._reply(messages, completion, waited_s=asked - began)
             self._answered = True
-            return self._reply(messages, completion, waited_s=asked - began)
+            return reply
         raise AssertionError("the last attempt returns or raises")
 
     # ------------------------------------------------------------------------------------------ asking
@@ -112,9 +114,17 @@ class OpenAIModel:
             with self._lock:
                 self._rejected |= {refused}
             return self._ask(_without(request, refused))
+        except (ValueError, RecursionError):  # openai's client lets json's own errors through
+            raise self._unreadable() from None
         if not isinstance(completion, ChatCompletion) or not isinstance(completion.choices, list):
             raise provider.not_our_protocol(self._address)
         return completion
+
+    def _unreadable(self) -> DerbyError:
+        """A server that has answered well before may do so again."""
+        if self._answered:
+            return InfraError(f"{self._spec.name} at {self._address} sent an answer that can not be read")
+        return provider.not_our_protocol(self._address)
 
     def _raise_if_final(self, error: openai.APIError, attempt: int) -> None:
         if trouble := provider.explain(error, self._spec.name, self._address, self._api_key):
@@ -133,8 +143,13 @@ class OpenAIModel:
     # ------------------------------------------------------------------------------------------ the answer
 
     def _reply(self, messages: Sequence[Message], completion: ChatCompletion, *, waited_s: float) -> Reply:
+        # The client checks nothing of what it was sent: every part may be of any type.
         choice = completion.choices[0] if completion.choices else None
-        text = (choice.message.content if choice and choice.message else None) or ""
+        said = getattr(getattr(choice, "message", None), "content", None) or ""
+        finish_reason = getattr(choice, "finish_reason", None)
+        if not isinstance(said, str):
+            raise self._unreadable()
+        text = said.encode(errors="replace").decode()  # a lone surrogate could be told to nobody
         usage = _reported(completion.usage)
         if is_bound := usage is None or (usage.total == 0 and bool(text)):
             # A few bytes a message for its role and the marks around it.
@@ -144,7 +159,7 @@ class OpenAIModel:
         return Reply(
             text=text,
             usage=usage or Usage(),
-            finish_reason=(choice.finish_reason if choice else None) or "unknown",
+            finish_reason=finish_reason if isinstance(finish_reason, str) and finish_reason else "unknown",
             waited_s=waited_s,
             usage_is_bound=is_bound,
             note=f"not accepted by the server and left out: {', '.join(dropped)}" if dropped else "",
@@ -158,11 +173,16 @@ def _without(request: dict[str, Any], refused: str) -> dict[str, Any]:
 
 
 def _reported(usage: CompletionUsage | None) -> Usage | None:
-    """The server's own count, made consistent: some servers leave fields out or null."""
-    if usage is None or usage.prompt_tokens is None or usage.completion_tokens is None:
+    """The server's own count, made consistent: some servers leave fields out, null, or in a type of their own."""
+    spent, said = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
+    if spent is None or said is None:
         return None
-    prompt, completion = usage.prompt_tokens_details, usage.completion_tokens_details
-    spent, said = max(0, usage.prompt_tokens), max(0, usage.completion_tokens)
-    cached = (prompt.cached_tokens if prompt else None) or 0
-    reasoning = (completion.reasoning_tokens if completion else None) or 0
-    return Usage(input=spent, cached=min(max(0, cached), spent), output=said, reasoning=min(max(0, reasoning), said))
+    cached = _count(getattr(usage, "prompt_tokens_details", None), "cached_tokens") or 0
+    reasoning = _count(getattr(usage, "completion_tokens_details", None), "reasoning_tokens") or 0
+    return Usage(input=spent, cached=min(cached, spent), output=said, reasoning=min(reasoning, said))
+
+
+def _count(part: object, name: str) -> int | None:
+    """A number of tokens; None if there is none to be read. Negative ones count as 0."""
+    value = getattr(part, name, None)
+    return max(0, int(value)) if isinstance(value, int | float) and math.isfinite(value) else None

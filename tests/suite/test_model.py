@@ -126,6 +126,64 @@ def test_inconsistent_details_are_brought_into_bounds(provider: Provide) -> None
     assert ask(address).usage == Usage(input=10, cached=10, output=5, reasoning=0)
 
 
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens": 9.5, "completion_tokens": 5.0},
+        {"prompt_tokens": float("inf"), "completion_tokens": float("nan")},
+        {"prompt_tokens": [1], "completion_tokens": {}},
+        {**USAGE, "prompt_tokens_details": "many", "completion_tokens_details": [1]},
+        [1],
+        "fifteen",
+    ],
+)
+def test_usage_of_any_shape_is_read_or_bounded(provider: Provide, usage: Any) -> None:
+    _, address = provider(completion("hello", usage))
+    reply = ask(address)
+    assert reply.usage.input > 0 and reply.usage.output >= 5
+
+
+def test_text_that_is_no_unicode_can_be_told_to_the_method(provider: Provide) -> None:
+    _, address = provider(completion("a \ud800 b"))
+    assert ask(address).text == "a ? b"
+
+
+def shapeless(**changes: Any) -> Response:
+    return json_response({**json.loads(bytes(completion().body)), **changes})
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Response(b"", media_type="application/json"),
+        Response(b"<html>", media_type="application/json"),
+        Response(b'{"choices": [', media_type="application/json"),
+        Response(b'{"a": "\xff"}', media_type="application/json"),
+        Response(b"[" * 100_000, media_type="application/json"),
+        shapeless(choices=[{"message": {"content": 5}}]),
+        shapeless(choices=[{"message": {"content": [{"type": "text", "text": "x"}]}}]),
+    ],
+)
+def test_an_unreadable_answer_is_the_servers_and_may_pass_if_it_once_answered(
+    provider: Provide, answer: Response
+) -> None:
+    _, address = provider(answer)
+    with pytest.raises(ModelError, match="not with a chat completion"):
+        ask(address)
+    provider(completion(), answer)
+    model = OpenAIModel(spec(), address, KEY, QUICK)
+    words = [Message(role="user", content="question")]
+    model.chat(words, max_output_tokens=100, seed=3, edit_format="whole")
+    with pytest.raises(InfraError, match="can not be read"):
+        model.chat(words, max_output_tokens=100, seed=3, edit_format="whole")
+
+
+@pytest.mark.parametrize("choices", [["x"], [None], [{"message": "x"}], [{"message": {}, "finish_reason": 5}]])
+def test_a_choice_that_is_none_is_an_empty_answer(provider: Provide, choices: list[Any]) -> None:
+    _, address = provider(shapeless(choices=choices))
+    assert (ask(address).text, ask(address).finish_reason) in {("", "unknown"), ("", "stop")}
+
+
 @pytest.mark.parametrize("text", [None, ""])
 def test_an_empty_answer_is_an_answer(provider: Provide, text: str | None) -> None:
     _, address = provider(completion(text, finish=None))
