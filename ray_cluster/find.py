@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import tasks
@@ -16,8 +17,9 @@ def task_folder(name: str) -> Path:
     if name in tasks.names():
         return tasks.folder(name)
     path = Path(name)
-    if (path / "task.toml").is_file():
-        return path
+    with suppress(OSError):  # a name longer than any path may be
+        if (path / "task.toml").is_file():
+            return path
     raise TaskError(
         f"there is no task {name!r}",
         f"one of {', '.join(tasks.names())}, or a folder with a task.toml",

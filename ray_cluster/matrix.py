@@ -63,6 +63,7 @@ def resolve_race(card: RaceCard, course: dict[str, Course], stored: PriceSnapsho
     methods = tuple(resolve(entry.name, entry.options) for entry in card.methods)
     price = None if card.model is None else stored or price_of(card.model)
     _model_where_needed(card, methods)
+    _budget_that_binds(card, methods, price)
     race = ResolvedRace(
         card=card,
         price=price,
@@ -84,6 +85,22 @@ def _model_where_needed(card: RaceCard, methods: tuple[MethodSpec, ...]) -> None
             f"the card has no [model], but {', '.join(asking)} asks one",
             'a table [model] with provider and name, e.g. provider = "tuner", name = "tuner"',
             "add the table",
+        )
+
+
+def _budget_that_binds(card: RaceCard, methods: tuple[MethodSpec, ...], price: PriceSnapshot | None) -> None:
+    budget, free = card.budget, [method.name for method in methods if not method.uses_model]
+    if budget.usd is not None and len(free) < len(methods) and (price is None or price.price is None):
+        raise CardError(
+            "a budget in US dollars, but the model's price is not known",
+            "price = { input = ..., output = ... } in [model], in US dollars per million tokens",
+            "state the price, or set a budget of tokens instead",
+        )
+    if free and budget.evaluations is None and budget.wall_s is None:
+        raise CardError(
+            f"{', '.join(free)} asks no model, so a budget of tokens or dollars never ends it",
+            "evaluations or wall_s in [budget]",
+            "add one of them",
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
@@ -13,6 +13,9 @@ from suite.types import Budget, Frozen, Language, ModelSpec, StarterKind
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 """What a race or an edition may be called: it becomes a folder's name."""
+
+MOST_SEEDS = 1000
+"""A slip of the keyboard must not fill the memory with trials."""
 
 
 class MethodEntry(Frozen):
@@ -32,8 +35,8 @@ class RaceCard(Frozen):
     lane: str = "cpu"
     language: Language = Language.CPP
     starter: StarterKind = StarterKind.PLAIN
-    seeds: tuple[int, ...] = Field(default=(0,), min_length=1)
-    """A count n (seeds 0 to n-1) or the list itself."""
+    seeds: tuple[Annotated[int, Field(ge=0, lt=2**32)], ...] = Field(default=(0,), min_length=1, max_length=MOST_SEEDS)
+    """A count n (seeds 0 to n-1) or the list itself; no larger than what common random generators take."""
     model: ModelSpec | None = None
     budget: Budget
     concurrency: int = Field(default=1, ge=1, le=64)
@@ -54,7 +57,7 @@ class RaceCard(Frozen):
     @classmethod
     def _count_becomes_list(cls, value: object) -> object:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return list(range(value))
+            return list(range(min(value, MOST_SEEDS + 1)))
         return value
 
     @field_validator("methods", "tasks", "seeds")

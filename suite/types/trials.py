@@ -35,8 +35,8 @@ class Budget(Frozen):
 
     evaluations: int | None = None
     tokens: int | None = None
-    usd: float | None = None
-    wall_s: float | None = None
+    usd: float | None = Field(default=None, allow_inf_nan=False)
+    wall_s: float | None = Field(default=None, allow_inf_nan=False)
 
     @model_validator(mode="after")
     def _some_limit(self) -> Budget:
@@ -66,20 +66,20 @@ class Spent(Frozen):
 class Price(Frozen):
     """US dollars per million tokens."""
 
-    input: float
-    output: float
-    cached_input: float | None = None
+    input: float = Field(ge=0, allow_inf_nan=False)
+    output: float = Field(ge=0, allow_inf_nan=False)
+    cached_input: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
 class ModelSpec(Frozen):
     """Which model answers, and how it is asked; the same for every method of a race."""
 
     provider: Literal["openai", "tuner"]
-    name: str
+    name: str = Field(min_length=1)
     effort: str | None = None
     base_url: str | None = None
-    temperature: float | None = None
-    max_output_tokens: int = 16384
+    temperature: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    max_output_tokens: int = Field(default=16384, gt=0)
     price: Price | None = None
 
     @property

@@ -66,6 +66,16 @@ def test_a_method_that_asks_needs_a_model_on_the_card() -> None:
         ({"lane": "sm12"}, TaskError, "lane"),
         ({"methods": ["best_of_m"]}, MethodError, "best_of_n"),
         ({"methods": [{"name": "tpe", "options": {"patiens": 1}}]}, MethodError, "patience"),
+        ({"tasks": ["x" * 5000]}, TaskError, "there is no task"),
+        ({"budget": {"tokens": 1000}}, CardError, "tpe asks no model"),
+        (
+            {
+                "budget": {"usd": 1.0, "evaluations": 3},
+                "model": {"provider": "openai", "name": "m", "base_url": "http://x/v1"},
+            },
+            CardError,
+            "price is not known",
+        ),
     ],
 )
 def test_what_cannot_be_raced_is_refused(changes: dict[str, object], error: type[Exception], message: str) -> None:
