@@ -55,6 +55,8 @@ class Child:
 
     def __init__(self, ends: ChildEnds, started: float) -> None:
         """Wait for a process that is being started since `started` (perf_counter). Raises `InfraError`."""
+        # A candidate that answers without reading would fill its channel, and a send would wait for ever.
+        ends.channel.setblocking(False)
         self._ends = ends
         begun = receive(ends.keeper, wire.Kind.STARTED, START_S)
         self.pid, self._init = begun.code, begun.number
@@ -64,6 +66,7 @@ class Child:
         try:
             # Not by number, which may be another's once this process has been reaped.
             self._handle = os.pidfd_open(self.pid)
+            self._threads = procfs.Threads(self.pid)
         except OSError as error:
             raise InfraError(f"a candidate's process was gone before it began: {error}") from error
         self._poller = select.poll()
@@ -93,18 +96,23 @@ class Child:
         """The same round trip without the kernel."""
         return self._round_trip(wire.NOP, EMPTY_CALL_S)
 
-    def freeze(self) -> None:
-        """Stop every thread, and see it stopped."""
+    def freeze(self) -> float:
+        """Stop every thread, and see it stopped: when that was (perf_counter)."""
         self._signal(signal.SIGSTOP)
         deadline = time.perf_counter() + STOP_S
-        used = -1.0
+        seen, used = 0.0, -1.0
         # A thread is marked stopped a moment before it leaves its processor; then the clock stands still.
-        while not procfs.stopped(self.pid) or used != (used := self.cpu_s()):
+        while not seen or used != (used := self.cpu_s()):
+            if not self._threads.stopped():
+                seen = 0.0
+            elif not seen:
+                seen = time.perf_counter()
             if self._gone():
                 raise self._ending()
             if time.perf_counter() > deadline:
                 raise ChildFailed(Status.POLICY, "its threads could not be stopped")
         self._frozen_at = used
+        return seen
 
     def thaw(self) -> None:
         """Let it run; `ChildFailed` if it ran while it was stopped."""
@@ -144,6 +152,7 @@ class Child:
             self._log = self._ends.log.text()
         finally:
             os.close(self._handle)
+            self._threads.close()
             self._ends.close()
         return self._log
 
@@ -168,13 +177,22 @@ class Child:
                 signal.pidfd_send_signal(handle, signal.SIGCONT)
             events = self._poller.poll(wait_ms)
             data = channel.recv(wire.UP.size + 1, socket.MSG_DONTWAIT) if events else None
-            ended = time.perf_counter_ns()
+            answered = time.perf_counter_ns()
         except OSError:
             raise self._ending() from None
-        if data:
-            self.freeze()
+        behind = self._freeze_behind() if data else 0.0
         self._answer(data, wire.Kind.DONE, self._number, f"the call took longer than {deadline_s:g} s")
-        return (ended - begun) / 1e9
+        return (answered - begun) / 1e9 + behind
+
+    def _freeze_behind(self) -> float:
+        """Stop the process when its answer has come: seconds it may have gone on working behind that.
+
+        A thread that the signal waits for (in vfork, or starved of the processor) leaves the others running. The CPU
+        time they use until they are seen stopped is paid for, but no more of it than time has passed.
+        """
+        answered, used = time.perf_counter(), self.cpu_s()
+        seen = self.freeze()
+        return min(seen - answered, self.cpu_s() - used)
 
     def _refuse_pending(self) -> None:
         if self.pending():
@@ -230,7 +248,7 @@ class Child:
         """How the process ended, as its keeper saw it. Raises `InfraError` if the keeper is gone as well."""
         if self._ended is None:
             if not select.select([self._ends.keeper], [], [], ENDING_S)[0]:
-                return ChildFailed(Status.POLICY, "it closed its channel to the judge")
+                return ChildFailed(Status.POLICY, "it closed its channel to the judge, or does not read it")
             self._ended = receive(self._ends.keeper, wire.Kind.EXITED, ENDING_S)
         return ChildFailed(Status.RUNTIME_ERROR, _in_words(self._ended.code, self._ends.log.text()))
 

@@ -81,6 +81,35 @@ def test_done_before_it_is_done_gains_no_time_to_finish(shared: Stand) -> None:
                 time.sleep(0.2)
 
 
+# The process takes no signal while its first thread waits for the second, as after vfork.
+BEHIND_THE_ANSWER = """
+#include <sched.h>
+#include <sys/socket.h>
+#include <time.h>
+static float* target;
+alignas(64) static char stack[1 << 16];
+static int finish(void*) {
+    char answer[528] = "KDby";
+    answer[4] = 4, answer[8] = 1;
+    send(3, answer, sizeof answer, 0);
+    timespec used;
+    do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    while (used.tv_nsec < 50000000);
+    target[0] = 1;
+    return 0;
+}
+"""
+
+
+def test_work_behind_the_answer_is_paid_for(shared: Stand) -> None:
+    flags = "CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_VFORK"
+    body = f"target = y; return clone(finish, stack + sizeof stack, {flags}, nullptr) < 0;"
+    shared.fill()
+    with shared.ready(cpp(body, before=BEHIND_THE_ANSWER)) as child:
+        seconds = child.call(20)
+        assert shared.output()[0] != 1.0 or seconds >= 0.049
+
+
 def test_a_waiting_message_is_seen(shared: Stand) -> None:
     twice = "    threading.Timer(0.05, lambda: os.write(3, UP.pack(b'KDby', 4, 0, 2, 0, b''))).start()"
     with shared.ready(python(WIRE + IN_PLACE + twice)) as child:
@@ -89,6 +118,21 @@ def test_a_waiting_message_is_seen(shared: Stand) -> None:
         child.thaw()
         assert eventually(child.pending)
         with pytest.raises(ChildFailed, match="nobody had asked for"):
+            child.call(20)
+
+
+def test_an_unread_channel_does_not_make_the_judge_wait(shared: Stand) -> None:
+    never_reads = """
+    import fcntl
+    number = 1
+    while True:
+        os.write(3, UP.pack(b'KDby', 4, 0, number, 0, b''))
+        while struct.unpack('i', fcntl.ioctl(3, 0x541B, bytes(4)))[0] < 8 * number: time.sleep(0)
+        number += 1
+"""
+    unread = python(WIRE + IN_PLACE + never_reads)
+    with shared.ready(unread) as child, pytest.raises(ChildFailed, match="does not read"):
+        for _ in range(10_000):
             child.call(20)
 
 
