@@ -26,6 +26,7 @@ import ray
 from ray.exceptions import RayActorError, RayError
 
 from ray_cluster.actors import Desk, Ended, JudgeActor, JudgeMaker, TrialActor
+from ray_cluster.models import KEYS
 from suite.errors import InfraError
 from suite.trial import TrialOrder
 
@@ -34,9 +35,10 @@ OBJECT_STORE_BYTES = 80 * 1024 * 1024
 START_S = 120.0
 _REMOTE: Any = ray.remote
 """Ray's own types know functions, not what an actor class needs."""
-PRIVATE = ("MLFLOW_RUN_ID", "RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN")
-"""Never inherited by a worker: a run id would be shared by all, an address would lead to somebody else's cluster. With
-no mode set, Ray turns token authentication on for a new local cluster; setting it here would come after Ray read it."""
+PRIVATE = (*KEYS.values(), "MLFLOW_RUN_ID", "RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN")
+"""Never inherited by a worker: a provider's key is for trials, which are handed it; a run id would be shared by all; an
+address would lead to somebody else's cluster. With no mode set, Ray turns token authentication on for a new local
+cluster; setting it here would come after Ray read it."""
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1",

@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import Literal
 
 from suite.judge.machine import cpu_model
+from suite.judge.plan import JudgeSettings
 from suite.judge.sides import Rejected
-from suite.types import TIMING_PROTOCOL, Evaluation, Failure, Job, Measurement, Status, Workload
+from suite.types import Evaluation, Failure, Job, Measurement, Status, Workload
 
 LOG_LIMIT = 64 << 10
 Stage = Literal["screen", "build", "start", "check", "timing"]
@@ -18,10 +19,10 @@ Stage = Literal["screen", "build", "start", "check", "timing"]
 class Hearing:
     """The record of one evaluation in the making."""
 
-    def __init__(self, job: Job, queued_s: float, busy_limit: float) -> None:
+    def __init__(self, job: Job, settings: JudgeSettings, queued_s: float) -> None:
         self.job = job
         self.sandbox: dict[str, str] = {}
-        self._queued_s, self._busy_limit = queued_s, busy_limit
+        self._queued_s, self._settings = queued_s, settings
         self._stages_s: dict[str, float] = {}
         self._stage: Stage = "screen"
         self._workload: Workload | None = None
@@ -72,7 +73,7 @@ class Hearing:
             tier=job.tier,
             lane=job.task.lane,
             device=cpu_model(),
-            timing_protocol=TIMING_PROTOCOL,
+            timing_protocol=self._settings.protocol,
             status=self._status,
             failure=self._failure,
             measurements=self._measurements,
@@ -80,5 +81,5 @@ class Hearing:
             sandbox=self.sandbox,
             stages_s=self._stages_s,
             queued_s=self._queued_s,
-            busy=seconds > 0 and foreign / seconds > self._busy_limit,
+            busy=seconds > 0 and foreign / seconds > self._settings.busy_limit,
         )

@@ -72,7 +72,7 @@ class Judge:
         """Judge one candidate."""
         asked = time.perf_counter()
         with self._lock:
-            hearing = Hearing(job, queued_s=time.perf_counter() - asked, busy_limit=self.settings.busy_limit)
+            hearing = Hearing(job, self.settings, queued_s=time.perf_counter() - asked)
             try:
                 self._hear(job, hearing)
             except Rejected as verdict:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from suite.types import Frozen, Tier
+from suite.types import TIMING_PROTOCOL, Frozen, Tier
 
 
 class TimingPlan(Frozen):
@@ -52,6 +52,13 @@ class JudgeSettings(Frozen):
     """Address space of a candidate."""
     busy_limit: float = 0.10
     """Share of one core that other processes may use before an evaluation is marked busy."""
+
+    @property
+    def protocol(self) -> str:
+        """The timing protocol these plans keep to: only the standard ones may bear the standard's name."""
+        if (self.search, self.champion) == (SEARCH, CHAMPION):
+            return TIMING_PROTOCOL
+        return f"{TIMING_PROTOCOL}-{'tiny' if self.search == TINY else 'custom'}"
 
     def plan(self, tier: Tier) -> TimingPlan:
         return self.search if tier == Tier.SEARCH else self.champion

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from suite.judge.hearing import LOG_LIMIT, Hearing
+from suite.judge.plan import JudgeSettings
 from suite.judge.sides import Rejected
 from suite.types import Job, Launch, Measurement, Split, Status, Task, Tier
 from tests.judge.kernels import expert
 
 
 def hearing(task: Task) -> Hearing:
-    return Hearing(Job(task=task, candidate=expert(task), tier=Tier.SEARCH), queued_s=0.5, busy_limit=0.1)
+    return Hearing(
+        Job(task=task, candidate=expert(task), tier=Tier.SEARCH), JudgeSettings(busy_limit=0.1), queued_s=0.5
+    )
 
 
 def test_without_a_failure_it_is_passed(task: Task) -> None:

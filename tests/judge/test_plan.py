@@ -7,8 +7,8 @@ import os
 import pytest
 from pydantic import ValidationError
 
-from suite.judge.plan import CHAMPION, SEARCH, JudgeSettings, TimingPlan
-from suite.types import Tier
+from suite.judge.plan import CHAMPION, SEARCH, TINY, JudgeSettings, TimingPlan
+from suite.types import TIMING_PROTOCOL, Tier
 
 
 def test_the_search_tier_is_one_short_launch_that_may_be_cut() -> None:
@@ -33,3 +33,10 @@ def test_settings_default_to_the_cpus_this_process_may_use_and_pick_the_plan_by_
     settings = JudgeSettings()
     assert set(settings.cpus) == os.sched_getaffinity(0)
     assert (settings.plan(Tier.SEARCH), settings.plan(Tier.CHAMPION)) == (SEARCH, CHAMPION)
+
+
+def test_only_the_standard_plans_bear_the_standards_name() -> None:
+    standard = JudgeSettings(cpus=(0,))
+    assert standard.protocol == TIMING_PROTOCOL
+    assert standard.model_copy(update={"search": TINY, "champion": TINY}).protocol == f"{TIMING_PROTOCOL}-tiny"
+    assert standard.model_copy(update={"search": CHAMPION}).protocol == f"{TIMING_PROTOCOL}-custom"
