@@ -94,12 +94,12 @@ def _banned(tokens: tuple[Token, ...], index: int, token: Token) -> str | None:
 def _directive(line: str) -> str | None:
     if included := _INCLUDE.match(line):
         if (target := _TARGET.match(included["target"])) is None:
-            return f"an #include of what a macro names ({included['target'][:80]})"
+            return f"an #include of what a macro names ({included['target'][:80]!r})"
         if target["path"].startswith("/") or ".." in target["path"].split("/"):
-            return f"an #include from outside the candidate's folder ({target['path'][:80]})"
+            return f"an #include from outside the candidate's folder ({target['path'][:80]!r})"
         return "#embed, which reads a file" if line.startswith("embed") else None
     if re.match(r"pragma\s+GCC\s+(plugin|dependency)\b", line):
-        return f"#{line[:80]}"
+        return repr(f"#{line[:80]}")
     return "an assembler directive that reads a file (.incbin)" if ".incbin" in line else None
 
 

@@ -2,6 +2,8 @@
 
 A candidate may start threads and nothing else. Whatever could continue its stopped process from inside is refused as
 well: a POSIX timer or an asynchronous descriptor can be told to send SIGCONT, which would undo the judge's SIGSTOP.
+So is what makes the kernel work while the process is stopped (hundreds of timers that expire in the baseline's turn,
+writing out the whole machine's files), and priorities: a starved thread holds up the signal that stops all.
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ ARGUMENTS = {
 }
 REFUSED = {
     "socket": (41, 198), "socketpair": (53, 199), "tkill": (200, 130), "timer_create": (222, 107),
+    "timerfd_create": (283, 85), "io_setup": (206, 0), "sync": (162, 81), "syncfs": (306, 267),
+    "sched_setscheduler": (144, 119), "sched_setparam": (142, 118), "sched_setattr": (314, 274),
+    "setpriority": (141, 140), "ioprio_set": (251, 30), "migrate_pages": (256, 238),
     "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
     "process_madvise": (440, 440), "pidfd_open": (434, 434), "pidfd_getfd": (438, 438),
     "pidfd_send_signal": (424, 424), "kcmp": (312, 272),

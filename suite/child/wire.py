@@ -68,9 +68,13 @@ def unpack(data: bytes) -> Message:
     magic, kind, status, number, code, text = UP.unpack(data)
     if magic != MAGIC or kind not in Kind.__members__.values() or status >= len(FAILURES):
         raise BadMessage("a header that is none")
-    words = text.rstrip(b"\0").decode(errors="replace")
-    printable = "".join(letter if letter.isprintable() else " " for letter in words)
-    return Message(Kind(kind), number, code, FAILURES[status], printable.strip())
+    words = printable(text.rstrip(b"\0").decode(errors="replace"))
+    return Message(Kind(kind), number, code, FAILURES[status], words.strip())
+
+
+def printable(text: str, kept: str = "") -> str:
+    """The text without what a terminal would obey, which becomes spaces; of that, the letters of `kept` stay."""
+    return "".join(letter if letter.isprintable() or letter in kept else " " for letter in text)
 
 
 def send_json(sock: socket.socket, value: dict[str, Any], fds: tuple[int, ...] = ()) -> None:

@@ -104,7 +104,8 @@ class Builder:
     def _compile(self, candidate: Candidate, abi: str, draft: Path) -> str:
         """Compile draft/sources into draft/kernel.so; returns the compiler's warnings."""
         compiler, _ = self._find_compiler()
-        units = [source.path for source in candidate.sources if source.path.endswith(UNITS)]
+        # With ./ in front, or a file named -Tkernel.cpp would be taken for an option.
+        units = [f"./{source.path}" for source in candidate.sources if source.path.endswith(UNITS)]
         if not units:
             raise BuildFailed(f"no C++ file among {[source.path for source in candidate.sources]}")
         with tempfile.TemporaryDirectory(prefix="derby-build-") as scratch:

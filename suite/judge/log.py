@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 
+from suite.child.wire import printable
+
 LOG_BYTES = 64 << 10
 
 
@@ -17,10 +19,10 @@ class Log:
         fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
 
     def text(self) -> str:
-        """What was printed so far. The writer chose every byte of it: show it, never act on it."""
+        """What was printed so far, lines of printable letters. The writer chose every one: show it, never act on it."""
         data = os.pread(self.fd, LOG_BYTES, 0).rstrip(b"\0")
         cut = "\n[cut: more than 64 KiB]" if len(data) == LOG_BYTES else ""
-        return data.decode(errors="replace").replace("\0", " ") + cut
+        return printable(data.decode(errors="replace"), kept="\n\t") + cut
 
     def close(self) -> None:
         os.close(self.fd)

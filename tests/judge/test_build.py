@@ -107,7 +107,18 @@ def test_what_a_candidate_may_not_read_does_not_build(builder: Builder, name: st
 def test_a_compile_error_names_the_candidates_own_file(builder: Builder) -> None:
     with pytest.raises(BuildFailed) as failed:
         builder.build(candidate("int run( { return 1; }\n"))
-    assert failed.value.log.startswith("kernel.cpp:1:")
+    assert failed.value.log.startswith("./kernel.cpp:1:")
+
+
+@pytest.mark.parametrize("name", ["-Tkernel.cpp", "-v.cpp", "@kernel.cpp"])
+def test_a_file_named_like_an_option_is_a_file(builder: Builder, name: str) -> None:
+    assert builder.build(candidate('extern "C" int run() { return 1; }\n', names=(name,))).path.is_file()
+
+
+def test_a_log_commands_no_terminal(builder: Builder) -> None:
+    with pytest.raises(BuildFailed) as failed:
+        builder.build(candidate("#error \x1b]0;title\x07 \x1b[2J \N{RIGHT-TO-LEFT OVERRIDE}\n"))
+    assert failed.value.log.replace("\n", "").isprintable()
 
 
 def test_a_flood_of_errors_is_cut(builder: Builder) -> None:

@@ -110,6 +110,11 @@ def test_what_no_cpp_kernel_needs_is_refused(line: str) -> None:
     refusal(cpp(f"{line}\n{RUN}"))
 
 
+@pytest.mark.parametrize("line", ['#include "/\x1b[2J"', "#include \x1b[2J", "#pragma GCC plugin \x1b[2J"])
+def test_a_refusal_commands_no_terminal(line: str) -> None:
+    assert refusal(cpp(f"{line}\n{RUN}")).isprintable()
+
+
 @pytest.mark.parametrize(
     "line",
     [
