@@ -81,7 +81,8 @@ def _class(name: str) -> type[Any]:
     """The method's class, checked to be one."""
     target = METHODS.get(name, name)
     module, separator, attribute = target.partition(":")
-    if not separator or not module or not attribute.isidentifier():
+    dotted = all(part.isidentifier() for part in module.split("."))
+    if not separator or not dotted or not attribute.isidentifier():
         known = ", ".join(METHODS)
         raise MethodError(f"there is no method {name!r}", f"one of: {known}; or module:Class", nearest(name, METHODS))
     found = getattr(_module(name, module), attribute, None)
@@ -104,6 +105,9 @@ def _module(name: str, module: str) -> Any:
         return importlib.import_module(module)
     except ModuleNotFoundError as problem:
         missing = problem.name or module
+    except (Exception, SystemExit) as problem:  # a module of somebody else's may do anything when it is loaded
+        came = f"the method {name!r}: {module} can not be imported: {type(problem).__name__}: {problem}"
+        raise MethodError(came[:500], "a module that loads without an error", "mend the module") from problem
     if module == missing or module.startswith(f"{missing}."):
         raise MethodError(
             f"the method {name!r}: there is no module {missing!r}",

@@ -38,8 +38,8 @@ class Tail:
             with self._path.open("rb") as file:
                 file.seek(self._offset)
                 data = file.read()
-        except FileNotFoundError:
-            return []
+        except OSError:
+            return []  # not there yet, or not to be read: the trial that opens it says what is wrong
         whole = data.rfind(b"\n") + 1
         self._offset += whole
         return [entry for raw in data[:whole].splitlines() if (entry := _entry(raw)) is not None]

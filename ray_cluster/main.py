@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from ray_cluster.console import Exit, exit_code, say, show_error
+from ray_cluster.console import Exit, MissingEnvironment, exit_code, say, show_error
 from suite.errors import InfraError, UserError
 
 app = typer.Typer(
@@ -117,7 +117,9 @@ def standings(
 
 
 @app.command()
-def board(runs: Runs = RUNS, port: Annotated[int, typer.Option(help="Port of the page.")] = 8501) -> None:
+def board(
+    runs: Runs = RUNS, port: Annotated[int, typer.Option(help="Port of the page.", min=1, max=65535)] = 8501
+) -> None:
     """Open the board in a browser, and say how to open MLflow's own page."""
     from ray_cluster.board import run_board
 
@@ -151,6 +153,15 @@ def main() -> None:
     except UserError as error:
         show_error(error)
         sys.exit(exit_code(error))
+    except OSError as error:
+        show_error(
+            MissingEnvironment(
+                f"{error.filename or 'the machine'}: {error.strerror or error}",
+                "files and folders that this user may read and write, and room on the disk",
+                "mend it, then give the same command again: what is done already is kept",
+            )
+        )
+        sys.exit(Exit.ENVIRONMENT)
     except InfraError as error:
         say(f"failure of ours: {error}")
         sys.exit(Exit.INTERNAL)

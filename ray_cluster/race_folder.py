@@ -16,13 +16,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from pydantic import JsonValue, ValidationError
 
 from ray_cluster.matrix import ResolvedRace
 from ray_cluster.prices import PriceSnapshot
 from suite.errors import CardError, UserError
-from suite.types import TrialSpec, Workload
+from suite.types import Frozen, TrialSpec, Workload
+
+M = TypeVar("M", bound=Frozen)
 
 FREE = frozenset({"card.judges", "card.trials_at_once"})
 """What may change between runs of a race: where it runs, not what is measured."""
@@ -128,22 +131,11 @@ class RaceFolder:
 
     def price(self) -> PriceSnapshot | None:
         """The price snapshot stored when the race began."""
-        path = self.path / "price.json"
-        return PriceSnapshot.model_validate_json(path.read_text(encoding="utf-8")) if path.is_file() else None
+        return _stored(PriceSnapshot, self.path / "price.json")
 
     def resolved(self) -> ResolvedRace | None:
         """The resolved card stored when the race began; None before. Raises `UserError` if it is unreadable."""
-        path = self.path / "card.json"
-        if not path.is_file():
-            return None
-        try:
-            return ResolvedRace.model_validate_json(path.read_text(encoding="utf-8"))
-        except ValidationError as error:
-            raise UserError(
-                f"{path} cannot be read: {error.errors(include_url=False)[0]['msg']}",
-                "the resolved card as this version of derby writes it",
-                "start the race again with --fresh; the old folder is kept aside",
-            ) from error
+        return _stored(ResolvedRace, self.path / "card.json")
 
     def settle(self, race: ResolvedRace) -> None:
         """Store the resolved card, or see that it is the stored one. Raises `CardError` with the difference."""
@@ -204,6 +196,20 @@ def specs(folder: RaceFolder) -> tuple[TrialSpec, ...]:
             "give the folder with --runs, or begin a race with `derby run CARD` or `derby demo`",
         )
     return race.trials
+
+
+def _stored(model: type[M], path: Path) -> M | None:
+    """What this program once wrote there; None if it has not. Raises `UserError` if it is unreadable."""
+    if not path.is_file():
+        return None
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise UserError(
+            f"{path} cannot be read: {error.errors(include_url=False)[0]['msg']}",
+            "what this version of derby writes there when a race begins",
+            "start the race again with --fresh; the old folder is kept aside",
+        ) from error
 
 
 def _write(path: Path, document: JsonValue) -> None:

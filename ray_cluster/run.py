@@ -120,8 +120,10 @@ def conduct(
 
 def _lines(order: TrialOrder) -> int:
     """Complete lines in a trial's ledger."""
-    path = order.folder / "ledger.jsonl"
-    return path.read_bytes().count(b"\n") if path.exists() else 0
+    try:
+        return (order.folder / "ledger.jsonl").read_bytes().count(b"\n")
+    except OSError:
+        return 0
 
 
 def show_results(race: Race, trials: Sequence[Progress], as_json: bool) -> None:

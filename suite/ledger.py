@@ -66,9 +66,12 @@ class Ledger:
         Waits up to `wait_s` for a dying predecessor's lock. Raises `LedgerError` if it is held longer or if the file is
         not what was written.
         """
-        path.parent.mkdir(parents=True, exist_ok=True)
-        new = not path.exists()
-        file = FileIO(path, "a+")  # unbuffered: a buffer would write the rest of a failed line when closed
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            new = not path.exists()
+            file = FileIO(path, "a+")  # unbuffered: a buffer would write the rest of a failed line when closed
+        except OSError as problem:
+            raise _failed_write(path, problem.strerror or str(problem)) from problem
         try:
             _lock(file, path, wait_s)
             if new:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -49,6 +50,25 @@ class Silent:
 @dataclass(frozen=True)
 class Idle:
     uses_model: ClassVar[bool] = False
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [("import sys; sys.exit(0)", "SystemExit"), ("def (", "SyntaxError"), ("raise RuntimeError('boom')", "boom")],
+)
+def test_a_module_that_does_not_load_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, words: str
+) -> None:
+    (tmp_path / "unloadable.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(MethodError, match=words):
+        resolve("unloadable:Method", {})
+
+
+@pytest.mark.parametrize("name", [".:Method", "..up:Method", "a/b:Method", "a b:Method"])
+def test_a_target_that_is_no_dotted_name_is_no_method(name: str) -> None:
+    with pytest.raises(MethodError, match="there is no method"):
+        resolve(name, {})
 
 
 @pytest.mark.parametrize("name", METHODS)

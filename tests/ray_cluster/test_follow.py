@@ -64,6 +64,11 @@ def test_a_tail_passes_over_what_is_no_line(tmp_path: Path) -> None:
     assert Tail(path).new() == []
 
 
+def test_a_ledger_that_can_not_be_read_has_no_lines(tmp_path: Path) -> None:
+    assert Tail(tmp_path).new() == []
+    assert Tail(tmp_path / "none").new() == []
+
+
 def test_off_a_terminal_a_race_is_told_in_plain_lines(tmp_path: Path) -> None:
     race = begun(tmp_path, card(**SILENT))
     standing = Standing(race.folder, race.resolved.trials)

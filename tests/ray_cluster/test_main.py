@@ -147,6 +147,21 @@ def test_a_missing_key_stops_before_anything_is_made(
     assert not runs.exists()
 
 
+def test_a_runs_folder_that_can_not_be_made_is_an_environment_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path
+) -> None:
+    path, file = write_card(tmp_path), tmp_path / "file"
+    file.touch()
+    assert derby(monkeypatch, "run", str(path), "--runs", str(file)) == Exit.ENVIRONMENT
+    said = capsys.readouterr().err
+    assert str(file) in said and "expected:" in said and "do:" in said and "Traceback" not in said
+
+
+def test_a_port_is_a_port(monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path) -> None:
+    assert derby(monkeypatch, "board", "--port", "99999999", "--runs", str(tmp_path)) == Exit.USAGE
+    assert "65535" in capsys.readouterr().err
+
+
 def test_a_race_that_is_being_run_is_not_run_twice(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path
 ) -> None:

@@ -132,9 +132,13 @@ def test_an_absent_race_names_those_that_are_there(tmp_path: Path) -> None:
         specs(RaceFolder(tmp_path, "none"))
 
 
-def test_an_unreadable_card_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", [b"{}", b"", b"\xff\xfe", b"[" * 1000])
+def test_an_unreadable_card_or_price_is_said(tmp_path: Path, damaged: bytes) -> None:
     folder = RaceFolder(tmp_path, "trial")
     folder.path.mkdir()
-    (folder.path / "card.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(UserError, match="cannot be read"):
+    for name in ("card.json", "price.json"):
+        (folder.path / name).write_bytes(damaged)
+    with pytest.raises(UserError, match=r"card\.json cannot be read"):
         specs(folder)
+    with pytest.raises(UserError, match=r"price\.json cannot be read"):
+        folder.price()

@@ -256,3 +256,12 @@ def test_a_hanging_view_does_not_hold_up_the_trial(tmp_path: Path) -> None:
             ledger.append(TrialSuspended(reason="x"))
         assert len(read(tmp_path / "ledger.jsonl")) == 6
         stuck.go.set()
+
+
+def test_what_is_no_file_is_a_ledger_error(tmp_path: Path) -> None:
+    (tmp_path / "ledger.jsonl").mkdir()
+    with pytest.raises(LedgerError, match="can not be written"):
+        Ledger.open(tmp_path / "ledger.jsonl")
+    (tmp_path / "file").touch()
+    with pytest.raises(LedgerError, match="can not be written"):
+        Ledger.open(tmp_path / "file" / "ledger.jsonl")
