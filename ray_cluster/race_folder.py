@@ -94,6 +94,12 @@ class RaceFolder:
     def secret(self) -> bytes:
         """The race's 32 secret bytes, made once; only the owner can read the file."""
         path = self.path / "secret"
+        if (self.path / "card.json").exists() and not path.exists():
+            raise UserError(
+                f"{path} is gone",
+                "the secret that the race began with: its hash stands in every ledger",
+                "restore the file, or start the race again with --fresh; the old folder is kept aside",
+            )
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -70,8 +71,10 @@ def run_card(path: Path, runs: Path, fresh: bool, as_json: bool) -> Exit:
         trials, ended = conduct(race, interrupts, LocalJudge(card.timing), (views,))
         views.close()
     stopped = interrupts.stopping.is_set()
-    show_results(race, trials, as_json)
-    return _conclude(trials, ended, stopped, f"derby run {path}" + (f" --runs {runs}" if runs != Path("runs") else ""))
+    whole = show_results(race, trials, as_json)
+    again = shlex.join(["derby", "run", str(path), *(["--runs", str(runs)] if runs != Path("runs") else [])])
+    code = _conclude(trials, ended, stopped, again)
+    return code if whole or code is not Exit.OK else Exit.FAILED
 
 
 @contextmanager
@@ -86,8 +89,8 @@ def prepared(card: RaceCard, runs: Path, fresh: bool) -> Iterator[Race]:
         say(f"the earlier race was moved to {aside}")
     with folder.hold():
         resolved = resolve_race(card, course, folder.price())
+        secret = folder.secret()  # before the card, whose presence says that there is one
         folder.settle(resolved)
-        secret = folder.secret()
         heldout = {name: draw_heldout(one.task, secret) for name, one in course.items()}
         yield Race(folder, resolved, course, heldout, keys)
 
@@ -126,19 +129,23 @@ def _lines(order: TrialOrder) -> int:
         return 0
 
 
-def show_results(race: Race, trials: Sequence[Progress], as_json: bool) -> None:
-    """The race's trials and standings on stdout."""
-    found = [one for one in records.load(race.folder.runs) if one.spec.race == race.resolved.card.name]
-    tables = rank(found)
+def show_results(race: Race, trials: Sequence[Progress], as_json: bool) -> bool:
+    """The race's trials and standings on stdout; False if a ledger is damaged, which is said."""
+    survey = records.survey(race.folder.runs)
+    tables = rank([one for one in survey.trials if one.spec.race == race.resolved.card.name])
+    damaged = [one for one in survey.notices if one.ledger.is_relative_to(race.folder.path)]
+    for notice in damaged:
+        say(f"not ranked: {notice.came}\n  expected: {notice.expected}\n  do: {notice.todo}")
     if as_json:
         shown = [as_document(trial) for trial in trials]
         print_json("race", race=race.resolved.card.name, trials=shown, standings=as_dicts(tables))
-        return
+        return not damaged
     console = data_console()
     for table in tables:
         console.print(standings_table(table))
     if not tables:
         console.print(progress_table(trials))
+    return not damaged
 
 
 def _conclude(trials: Sequence[Progress], ended: Mapping[str, Ended], stopped: bool, again: str) -> Exit:

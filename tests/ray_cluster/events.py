@@ -20,8 +20,9 @@ def begun(runs: Path, card: RaceCard) -> Race:
     folder = RaceFolder(runs, card.name)
     with folder.hold():
         resolved = resolve_race(card, course)
+        secret = folder.secret()
         folder.settle(resolved)
-        heldout = {name: draw_heldout(one.task, folder.secret()) for name, one in course.items()}
+        heldout = {name: draw_heldout(one.task, secret) for name, one in course.items()}
     return Race(folder, resolved, course, heldout, {})
 
 

@@ -10,6 +10,7 @@ import pytest
 from ray_cluster.console import Exit
 from ray_cluster.listing import CARDS
 from ray_cluster.race_folder import RaceFolder
+from ray_cluster.run import show_results
 from suite.events import EVENT, ChampionMeasured
 from suite.score import score
 from suite.types import Split
@@ -155,6 +156,20 @@ def test_a_runs_folder_that_can_not_be_made_is_an_environment_error(
     assert derby(monkeypatch, "run", str(path), "--runs", str(file)) == Exit.ENVIRONMENT
     said = capsys.readouterr().err
     assert str(file) in said and "expected:" in said and "do:" in said and "Traceback" not in said
+
+
+def test_a_damaged_ledger_of_a_finished_race_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path
+) -> None:
+    race = begun(tmp_path, card(**SILENT))
+    order = race.orders()[0]
+    raced(order)
+    ledger = order.folder / "ledger.jsonl"
+    lines = ledger.read_bytes().splitlines(keepends=True)
+    ledger.write_bytes(b"".join(lines[:2] + lines[3:]))
+    assert not show_results(race, (), as_json=True)
+    said = capsys.readouterr().err
+    assert "missing or reordered" in said and "expected:" in said and "do:" in said
 
 
 def test_a_port_is_a_port(monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path) -> None:

@@ -41,6 +41,17 @@ def test_a_damaged_secret_is_not_replaced(tmp_path: Path) -> None:
             folder.secret()
 
 
+def test_a_lost_secret_is_not_replaced(tmp_path: Path) -> None:
+    folder = RaceFolder(tmp_path, "trial")
+    with folder.hold():
+        folder.secret()
+        folder.settle(resolved())
+    (folder.path / "secret").unlink()
+    with pytest.raises(UserError, match="is gone"):
+        folder.secret()
+    assert not (folder.path / "secret").exists()
+
+
 def test_a_second_driver_is_refused_and_the_first_is_named(tmp_path: Path) -> None:
     folder = RaceFolder(tmp_path, "race")
     with folder.hold():
