@@ -18,6 +18,24 @@ from suite.judge.log import Log
 from suite.types import Candidate, Language, digest_of
 
 FLAGS = ("-O3", "-march=native", "-fopenmp", "-std=c++20", "-shared", "-fPIC", "-fdiagnostics-color=never")
+PRELUDE = """\
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cfloat>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <omp.h>
+#include <type_traits>
+#include <utility>
+#include <vector>
+"""
+"""Included before every C++ file and compiled only once: reading these headers is half of a small kernel's build."""
 PROGRAM = Path(__file__).parent.parent / "child"
 LIBRARY = "kernel.so"
 UNITS = (".cpp", ".cc", ".cxx")
@@ -111,9 +129,10 @@ class Builder:
         with tempfile.TemporaryDirectory(prefix="derby-build-") as scratch:
             header = Path(scratch) / "abi.h"
             header.write_text(abi)
-            output = Path(scratch) / LIBRARY
-            command = [str(compiler), *FLAGS, "-I.", "-include", str(header), "-o", str(output), *units]
-            code, log = self._confined(command, draft / "sources", Path(scratch))
+            output, prelude = Path(scratch) / LIBRARY, self._prelude()
+            included = ["-include", str(prelude), "-include", str(header)]
+            command = [str(compiler), *FLAGS, "-I.", *included, "-o", str(output), *units]
+            code, log = self._confined(command, (draft / "sources", prelude.parent), Path(scratch))
             if code == TIMED_OUT:
                 raise BuildFailed(f"the compiler was stopped after {self.limits.seconds:g} s\n{log}")
             if code or not output.is_file() or output.is_symlink():
@@ -121,12 +140,33 @@ class Builder:
             shutil.copyfile(output, draft / LIBRARY)
         return log
 
-    def _confined(self, command: list[str], sources: Path, scratch: Path) -> tuple[int, str]:
-        """Run the compiler where it reads the system and `sources` and writes `scratch`: its exit code and output."""
+    def _prelude(self) -> Path:
+        """The prelude's header, its compiled form beside it; g++ reads the header itself where that does not fit."""
+        compiler, version = self._find_compiler()
+        folder = self.cache / f"prelude-{digest_of([PRELUDE, list(FLAGS), str(compiler), version, cpu_model()])[:16]}"
+        if folder.exists():
+            return folder / "prelude.h"
+        self.cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".draft-", dir=self.cache) as draft:
+            made = Path(draft) / "made"
+            made.mkdir()
+            (made / "prelude.h").write_text(PRELUDE)
+            command = [str(compiler), *FLAGS, "-x", "c++-header", "prelude.h", "-o", str(made / "prelude.h.gch")]
+            code, log = self._confined(command, (made,), made)
+            if code:
+                raise InfraError(f"the compiler can't read the standard headers: {log}")
+            with contextlib.suppress(OSError):  # another process was first
+                made.rename(folder)
+        return folder / "prelude.h"
+
+    def _confined(self, command: list[str], readable: tuple[Path, ...], scratch: Path) -> tuple[int, str]:
+        """Run the compiler in the first of the folders it may read (beside the system) and with one it may write: its
+        exit code and output.
+        """
         homes = {str(path.parents[1]) for path in (Path(command[0]), Path(command[0]).resolve())}
         config = {
             "run": command,
-            "read": ["/etc/alternatives", *homes, str(sources)],
+            "read": ["/etc/alternatives", *homes, *map(str, readable)],
             "write": [str(scratch)],
             "environment": {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "TMPDIR": str(scratch)},
             "without": [],
@@ -139,7 +179,7 @@ class Builder:
             program = [sys.executable, "-I", "-S", str(PROGRAM), json.dumps(config)]
             # Its standard input is how it notices that we are gone.
             with subprocess.Popen(
-                program, stdin=subprocess.PIPE, stdout=log.fd, stderr=log.fd, env={}, cwd=sources
+                program, stdin=subprocess.PIPE, stdout=log.fd, stderr=log.fd, env={}, cwd=readable[0]
             ) as process:
                 try:
                     code = process.wait(self.limits.seconds + GRACE_S)
@@ -157,7 +197,7 @@ class Builder:
     def _key(self, candidate: Candidate, abi: str) -> str:
         compiler, version = self._find_compiler()
         sources = candidate.model_dump(mode="json")["sources"]
-        return digest_of([sources, abi, list(FLAGS), str(compiler), version, cpu_model()])
+        return digest_of([sources, abi, PRELUDE, list(FLAGS), str(compiler), version, cpu_model()])
 
     def _find_compiler(self) -> tuple[Path, str]:
         """The compiler and its version, asked for once."""

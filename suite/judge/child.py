@@ -111,6 +111,7 @@ class Child:
                 raise self._ending()
             if time.perf_counter() > deadline:
                 raise ChildFailed(Status.POLICY, "its threads could not be stopped")
+            os.sched_yield()  # a thread must run once more to take note of its stop, perhaps on this processor
         self._frozen_at = used
         return seen
 
