@@ -63,8 +63,8 @@ element of every output must be written in every call, and nothing outside the o
 _COMPILED = {
     Language.CPP: (
         "Compiled by `g++ -O3 -march=native -fopenmp -std=c++20 -shared -fPIC`, the common standard headers included "
-        "beforehand; standard library, intrinsics and OpenMP, no other libraries. Use OpenMP for threads: the cores are "
-        "bound to its threads, all others share one."
+        "beforehand; standard library, intrinsics and OpenMP, no other libraries. Use OpenMP for threads: the cores "
+        "are bound to its threads, all others share one."
     ),
     Language.CUDA: "Compiled by nvcc for this device; the CUDA runtime, no other libraries.",
     Language.PYTHON: "torch and the standard library; import at the top of the file.",

@@ -132,7 +132,7 @@ class Builder:
             output, prelude = Path(scratch) / LIBRARY, self._prelude()
             included = ["-include", str(prelude), "-include", str(header)]
             command = [str(compiler), *FLAGS, "-I.", *included, "-o", str(output), *units]
-            code, log = self._confined(command, (draft / "sources", prelude.parent), Path(scratch))
+            code, log = _confined(command, (draft / "sources", prelude.parent), Path(scratch), self.limits)
             if code == TIMED_OUT:
                 raise BuildFailed(f"the compiler was stopped after {self.limits.seconds:g} s\n{log}")
             if code or not output.is_file() or output.is_symlink():
@@ -152,47 +152,12 @@ class Builder:
             made.mkdir()
             (made / "prelude.h").write_text(PRELUDE)
             command = [str(compiler), *FLAGS, "-x", "c++-header", "prelude.h", "-o", str(made / "prelude.h.gch")]
-            code, log = self._confined(command, (made,), made)
+            code, log = _confined(command, (made,), made, Limits())
             if code:
                 raise InfraError(f"the compiler can't read the standard headers: {log}")
             with contextlib.suppress(OSError):  # another process was first
                 made.rename(folder)
         return folder / "prelude.h"
-
-    def _confined(self, command: list[str], readable: tuple[Path, ...], scratch: Path) -> tuple[int, str]:
-        """Run the compiler in the first of the folders it may read (beside the system) and with one it may write: its
-        exit code and output.
-        """
-        homes = {str(path.parents[1]) for path in (Path(command[0]), Path(command[0]).resolve())}
-        config = {
-            "run": command,
-            "read": ["/etc/alternatives", *homes, *map(str, readable)],
-            "write": [str(scratch)],
-            "environment": {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "TMPDIR": str(scratch)},
-            "without": [],
-            "seconds": self.limits.seconds,
-            "memory_bytes": self.limits.memory_bytes,
-            "file_bytes": self.limits.file_bytes,
-        }
-        log = Log()
-        try:
-            program = [sys.executable, "-I", "-S", str(PROGRAM), json.dumps(config)]
-            # Its standard input is how it notices that we are gone.
-            with subprocess.Popen(
-                program, stdin=subprocess.PIPE, stdout=log.fd, stderr=log.fd, env={}, cwd=readable[0]
-            ) as process:
-                try:
-                    code = process.wait(self.limits.seconds + GRACE_S)
-                finally:
-                    process.kill()
-            if code == NOT_STARTED:
-                raise InfraError(log.text())
-            # The folder has another name each time, and is of no use to the reader.
-            return code, log.text().replace(f"{scratch}/", "")
-        except subprocess.TimeoutExpired as error:
-            raise InfraError(f"the compiler's sandbox does not end: {error}") from error
-        finally:
-            log.close()
 
     def _key(self, candidate: Candidate, abi: str) -> str:
         compiler, version = self._find_compiler()
@@ -208,6 +173,42 @@ class Builder:
             version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
             self._compiler = Path(found), version
         return self._compiler
+
+
+def _confined(command: list[str], readable: tuple[Path, ...], scratch: Path, limits: Limits) -> tuple[int, str]:
+    """Run the compiler in the first of the folders it may read (beside the system) and with one it may write: its
+    exit code and output.
+    """
+    homes = {str(path.parents[1]) for path in (Path(command[0]), Path(command[0]).resolve())}
+    config = {
+        "run": command,
+        "read": ["/etc/alternatives", *homes, *map(str, readable)],
+        "write": [str(scratch)],
+        "environment": {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "TMPDIR": str(scratch)},
+        "without": [],
+        "seconds": limits.seconds,
+        "memory_bytes": limits.memory_bytes,
+        "file_bytes": limits.file_bytes,
+    }
+    log = Log()
+    try:
+        program = [sys.executable, "-I", "-S", str(PROGRAM), json.dumps(config)]
+        # Its standard input is how it notices that we are gone.
+        with subprocess.Popen(
+            program, stdin=subprocess.PIPE, stdout=log.fd, stderr=log.fd, env={}, cwd=readable[0]
+        ) as process:
+            try:
+                code = process.wait(limits.seconds + GRACE_S)
+            finally:
+                process.kill()
+        if code == NOT_STARTED:
+            raise InfraError(log.text())
+        # The folder has another name each time, and is of no use to the reader.
+        return code, log.text().replace(f"{scratch}/", "")
+    except subprocess.TimeoutExpired as error:
+        raise InfraError(f"the compiler's sandbox does not end: {error}") from error
+    finally:
+        log.close()
 
 
 def cpu_model() -> str:

@@ -151,9 +151,16 @@ def test_a_failed_build_leaves_nothing(tmp_path: Path) -> None:
     before = {name for name in os.listdir(tempfile.gettempdir()) if name.startswith("derby-build-")}
     with pytest.raises(BuildFailed):
         Builder(tmp_path).build(candidate("int x = ;"))
-    assert [path for path in tmp_path.rglob("*") if not path.is_dir() or path.name.startswith(".draft")] == []
+    left = [path for path in tmp_path.rglob("*") if path.is_file() and not path.parent.name.startswith("prelude-")]
+    assert left == [] and not list(tmp_path.glob(".draft*"))
     after = {name for name in os.listdir(tempfile.gettempdir()) if name.startswith("derby-build-")}
     assert after <= before
+
+
+def test_standard_headers_are_there_and_compiled_once(builder: Builder) -> None:
+    artifact = builder.build(candidate("int sum = std::vector<int>(3, 1).size();\n" + ADD_ONE))
+    (prelude,) = builder.cache.glob("prelude-*")
+    assert artifact.path.is_file() and {path.name for path in prelude.iterdir()} == {"prelude.h", "prelude.h.gch"}
 
 
 @pytest.mark.parametrize(
