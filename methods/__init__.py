@@ -6,7 +6,8 @@ import dataclasses
 import importlib
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
@@ -101,8 +102,16 @@ def _class(name: str) -> type[Any]:
 
 
 def _module(name: str, module: str) -> Any:
-    try:
+    with loading(name, module):
         return importlib.import_module(module)
+
+
+@contextmanager
+def loading(name: str, module: str) -> Iterator[None]:
+    """Whatever goes wrong while `module` is imported for the method `name` becomes a `MethodError`."""
+    try:
+        yield
+        return
     except ModuleNotFoundError as problem:
         missing = problem.name or module
     except (Exception, SystemExit) as problem:  # a module of somebody else's may do anything when it is loaded

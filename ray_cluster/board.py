@@ -11,17 +11,20 @@ from pathlib import Path
 from leaderboard import mlflow_view, records
 from leaderboard.standings import as_dicts
 from leaderboard.standings import standings as rank
-from ray_cluster.console import Exit, MissingEnvironment, data_console, print_json, say
+from ray_cluster.console import Exit, MissingEnvironment, data_console, print_json, say, show_error
 from ray_cluster.tables import standings_table
 from ray_cluster.tracking import quiet, tracking_uri
+from suite.errors import LedgerError
 
 APP = Path(records.__file__).with_name("app.py")
 
 
 def show_standings(runs: Path, race: str | None, as_json: bool) -> Exit:
     """Print every table of the board, or those of one race."""
-    found = [one for one in records.load(runs) if race in (None, one.spec.race)]
-    tables = rank(found)
+    survey = records.survey(runs)
+    for notice in survey.notices:  # a damaged ledger is missing from the table, which a reader must know
+        show_error(LedgerError(notice.came, notice.expected, notice.todo))
+    tables = rank(one for one in survey.trials if race in (None, one.spec.race))
     if as_json:
         print_json("standings", standings=as_dicts(tables))
         return Exit.OK

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from methods import resolve
 from ray_cluster.find import find_task
+from ray_cluster.foreign import resolve_method
 from ray_cluster.prices import PriceSnapshot, price_of
 from ray_cluster.race_card import RaceCard
 from suite.brief import brief
@@ -60,7 +60,7 @@ def courses(card: RaceCard) -> dict[str, Course]:
 
 def resolve_race(card: RaceCard, course: dict[str, Course], stored: PriceSnapshot | None = None) -> ResolvedRace:
     """All trials of a card. `stored`: the price snapshot of a race already begun: no newer catalogue changes it."""
-    methods = tuple(resolve(entry.name, entry.options) for entry in card.methods)
+    methods = tuple(resolve_method(entry.name, entry.options) for entry in card.methods)
     price = None if card.model is None else stored or price_of(card.model)
     _model_where_needed(card, methods)
     _budget_that_binds(card, methods, price)

@@ -17,6 +17,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -75,11 +76,22 @@ def run(order: dict[str, Any], keeper: int) -> NoReturn:
 
 
 def load(target: str, options: dict[str, Any], bench: GatewayBench) -> Any:
-    """The method, its module imported behind the fence. Raises `MethodError`.
+    """The method, its module imported behind the fence. Raises `MethodError`."""
+    module, _, name = target.partition(":")
+    enter(fence(module, bench.folder, bench.port))
+    try:
+        made = getattr(importlib.import_module(module), name)
+    except AttributeError:
+        raise MethodError(f"{module} has no {name!r}", "module:Class", "mend the name") from None
+    return made(**options)
+
+
+def fence(module: str, folder: Path, port: int) -> ModuleSpec:
+    """Close the fence around this process, which will import `module`: its top-level package, still to be entered.
 
     The package's folder is looked up before the fence closes, since it alone of the path it lies on may be read after.
+    Raises `MethodError` if there is none.
     """
-    module, _, name = target.partition(":")
     package = module.partition(".")[0]
     spec = importlib.util.find_spec(package)
     if spec is None or spec.loader is None:
@@ -99,16 +111,16 @@ def load(target: str, options: dict[str, Any], bench: GatewayBench) -> Any:
         *_libraries(),
         *places,
     ]
-    confine.confine(code, [bench.folder, os.devnull], bench.port)
-    if package not in sys.modules:
+    confine.confine(code, [folder, os.devnull], port)
+    return spec
+
+
+def enter(spec: ModuleSpec) -> None:
+    """Import a top-level package whose folder can no longer be searched."""
+    if spec.name not in sys.modules and spec.loader is not None:
         top = importlib.util.module_from_spec(spec)
-        sys.modules[package] = top
+        sys.modules[spec.name] = top
         spec.loader.exec_module(top)
-    try:
-        made = getattr(importlib.import_module(module), name)
-    except AttributeError:
-        raise MethodError(f"{module} has no {name!r}", "module:Class", "mend the name") from None
-    return made(**options)
 
 
 def _libraries() -> list[str]:

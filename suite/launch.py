@@ -107,13 +107,19 @@ def _make_anew(scratch: Path) -> None:
     scratch.mkdir(parents=True)
 
 
-def _environment(seed: int, scratch: Path, url: str, token: str) -> dict[str, str]:
-    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+def bare_environment(home: Path) -> dict[str, str]:
+    """What a process that runs a method's code gets of our environment: this interpreter's path, and no key."""
     return {
-        **kept,
-        "HOME": str(scratch),
-        "TMPDIR": str(scratch),
+        **{name: os.environ[name] for name in KEPT if name in os.environ},
+        "HOME": str(home),
+        "TMPDIR": str(home),
         "PYTHONPATH": os.pathsep.join(str(Path(path).resolve()) for path in sys.path if Path(path).is_dir()),
+    }
+
+
+def _environment(seed: int, scratch: Path, url: str, token: str) -> dict[str, str]:
+    return {
+        **bare_environment(scratch),
         "PYTHONHASHSEED": str(seed % 2**32),
         "PYTHONUNBUFFERED": "1",
         GATEWAY: url,

@@ -1,11 +1,15 @@
 """Kills each part of a running race with SIGKILL, runs the same command again, and compares what was charged.
 
 `python -m tests.benchmarks.survival` prints a table: one undisturbed race, then one for each victim. A race survives
-if every trial ends with the evaluations and tokens of the undisturbed one and no process of it is left.
+if every trial ends with the evaluations and tokens of the undisturbed one, its ledger holds one verdict for each of
+them and for the starter, no candidate was judged twice, its champion was measured once, and no process is left. Tokens
+that were reserved for a reply lost in the kill are charged as well; they are shown apart. Run it on a tree that nobody
+edits meanwhile: another brief is another race.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -21,6 +25,8 @@ from pydantic import JsonValue
 from ray_cluster.follow import Standing
 from ray_cluster.progress import Progress, State
 from ray_cluster.race_folder import RaceFolder, specs
+from suite.events import ChampionMeasured, Evaluated
+from suite.ledger import read
 from tests.benchmarks.results import keep
 
 CARD = """
@@ -36,32 +42,57 @@ name = "tuner"
 [budget]
 evaluations = 4
 """
-VICTIMS: dict[str, Callable[[str], bool]] = {
-    "driver": lambda line: "ray_cluster.main run" in line,
-    "trial actor": lambda line: line.startswith("ray::TrialActor"),
-    "judge": lambda line: line.startswith("ray::JudgeActor"),
-    "desk": lambda line: line.startswith("ray::Desk"),
-    "method": lambda line: "suite.host" in line,
-    "candidate's zygote": lambda line: "suite/child" in line,
+VICTIMS: dict[str, Callable[[psutil.Process], bool]] = {
+    "driver": lambda process: "ray_cluster.main run" in command_line(process),
+    "trial actor": lambda process: command_line(process).startswith("ray::TrialActor"),
+    "judge": lambda process: command_line(process).startswith("ray::JudgeActor"),
+    "desk": lambda process: command_line(process).startswith("ray::Desk"),
+    "method's keeper": lambda process: depth(process, "suite.host") == 0,
+    "method": lambda process: depth(process, "suite.host") == 1,
+    "zygote": lambda process: depth(process, "suite/child") == 0,
+    "candidate": lambda process: depth(process, "suite/child") == 2,  # zygote, keeper, candidate
 }
-"""Name -> whether a command line is that part's."""
+"""Name -> whether a process is that part."""
 PATIENCE_S = 420.0
 LEAVE_S = 30.0
 
 
 @dataclass(frozen=True)
+class Charge:
+    """What a trial was charged, and what its ledger holds."""
+
+    evaluations: int
+    tokens: int
+    unconfirmed: int
+    verdicts: int
+    candidates: int
+    champions: int
+
+    @property
+    def sound(self) -> bool:
+        return self.verdicts == self.candidates == self.evaluations + 1 and self.champions == 1
+
+
+@dataclass(frozen=True)
 class Outcome:
-    """How a race ended: `charged` maps a trial to its evaluations and tokens."""
+    """How a race ended: `charged` by method."""
 
     victim: str
     killed: int
     runs: int
-    charged: dict[str, tuple[int, int]]
+    charged: dict[str, Charge]
     finished: bool
     left: tuple[str, ...]
 
     def survived(self, undisturbed: Outcome) -> bool:
-        return self.finished and not self.left and self.charged == undisturbed.charged
+        return self.finished and not self.left and self.sums() == undisturbed.sums() and self.sound
+
+    def sums(self) -> dict[str, tuple[int, int]]:
+        return {method: (charge.evaluations, charge.tokens) for method, charge in self.charged.items()}
+
+    @property
+    def sound(self) -> bool:
+        return all(charge.sound for charge in self.charged.values())
 
 
 class Race:
@@ -104,10 +135,27 @@ class Race:
             return
         self._seen.update({process.pid: process for process in family})
 
-    def kill(self, wanted: Callable[[str], bool]) -> int:
+    def charged(self) -> dict[str, Charge]:
+        """By method, from the ledgers."""
+        return {trial.method: self._charge(trial) for trial in self.progress()}
+
+    def _charge(self, trial: Progress) -> Charge:
+        path = next((self.runs / "survival" / "trials").glob(f"{trial.method}-*")) / "ledger.jsonl"
+        events = [entry.event for entry in read(path)]
+        verdicts = [event for event in events if isinstance(event, Evaluated)]
+        return Charge(
+            evaluations=trial.spent.evaluations,
+            tokens=trial.spent.usage.total,
+            unconfirmed=trial.spent.unconfirmed_tokens,
+            verdicts=len(verdicts),
+            candidates=len({event.candidate.id for event in verdicts}),
+            champions=sum(isinstance(event, ChampionMeasured) for event in events),
+        )
+
+    def kill(self, wanted: Callable[[psutil.Process], bool]) -> int:
         """SIGKILL the first process of the race that is wanted; returns how many were killed."""
         for process in self._seen.values():
-            if wanted(command_line(process)):
+            if process.is_running() and wanted(process):
                 process.kill()
                 return 1
         return 0
@@ -123,6 +171,16 @@ def command_line(process: psutil.Process) -> str:
         return " ".join(process.cmdline())
     except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
         return ""
+
+
+def depth(process: psutil.Process, words: str) -> int:
+    """How many processes above it have the words in their command line; -1 if it has not itself."""
+    if words not in command_line(process):
+        return -1
+    try:
+        return sum(words in command_line(parent) for parent in process.parents())
+    except psutil.NoSuchProcess:
+        return -1
 
 
 def race(victim: str, folder: Path) -> Outcome:
@@ -142,8 +200,7 @@ def race(victim: str, folder: Path) -> Outcome:
         one.watch(driver, lambda: False)
         trials = one.progress()
         finished = bool(trials) and all(trial.state is State.FINISHED for trial in trials)
-    charged = {trial.method: (trial.spent.evaluations, trial.spent.usage.total) for trial in one.progress()}
-    return Outcome(victim, killed, runs, charged, finished, one.left())
+    return Outcome(victim, killed, runs, one.charged(), finished, one.left())
 
 
 def main() -> None:
@@ -156,16 +213,17 @@ def main() -> None:
         for index, victim in enumerate(["nobody", *VICTIMS]):
             folder = Path(name) / str(index)
             folder.mkdir()
-            one = race(victim, folder)
-            undisturbed = undisturbed or one
-            alive = one.survived(undisturbed)
+            outcome = race(victim, folder)
+            undisturbed = undisturbed or outcome
+            alive = outcome.survived(undisturbed)
             survived &= alive
             charged = ", ".join(
-                f"{name}: {count} evals, {tokens} tokens" for name, (count, tokens) in one.charged.items()
+                f"{method}: {one.evaluations} evaluations, {one.tokens} tokens (+{one.unconfirmed} lost)"
+                for method, one in outcome.charged.items()
             )
-            verdict = "survived" if alive else "FAILED"
-            lines.append(f"{victim:18} {verdict:8} killed {one.killed}, runs {one.runs}; {charged}; left {one.left}")
-            numbers[victim] = {"survived": alive, "runs": one.runs, "left": list(one.left)}
+            verdict, left = "survived" if alive else "FAILED", f"{len(outcome.left)} processes left"
+            lines.append(f"{victim:16} {verdict:8} killed {outcome.killed}, runs {outcome.runs}; {charged}; {left}")
+            numbers[victim] = {"survived": alive, **dataclasses.asdict(outcome)}
             print(lines[-1], file=sys.stderr, flush=True)
     keep("survival", lines, numbers)
     sys.exit(0 if survived else 1)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from suite.errors import InfraError
+from suite.judge.child import FORGIVEN
 from suite.judge.zygote import Child, ChildFailed, Zygote
 from suite.types import Status
 from tests.judge.children import (
@@ -182,13 +183,19 @@ def test_freezing_twice_is_freezing_once(shared: Stand) -> None:
         child.call(20)
 
 
-def test_running_while_stopped_is_noticed(shared: Stand) -> None:
-    with shared.ready(BUSY) as child:
-        child.call(20)
+def test_running_while_stopped_again_and_again_is_a_policy_failure(shared: Stand) -> None:
+    def run_while_stopped(child: Child) -> None:
         used = child.cpu_s()
         os.kill(child.pid, signal.SIGCONT)
         assert eventually(lambda: child.cpu_s() > used + 0.01)
         os.kill(child.pid, signal.SIGSTOP)
+
+    with shared.ready(BUSY) as child:
+        child.call(20)
+        for _ in range(FORGIVEN):
+            run_while_stopped(child)
+            child.call(20)
+        run_while_stopped(child)
         with pytest.raises(ChildFailed, match="it ran while it was stopped"):
             child.call(20)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,18 @@ def test_standings_equal_the_score_of_the_champion(
     assert method["heldout_speedup"] == pytest.approx(score(champion.evaluation, Split.HELDOUT).value)
     assert derby(monkeypatch, "standings", "--runs", str(runs)) == Exit.OK
     assert "tpe" in capsys.readouterr().out
+
+
+def test_standings_say_which_ledger_is_damaged(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, runs: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(runs, tmp_path / "runs")
+    ledger = next((tmp_path / "runs").glob("*/trials/*/ledger.jsonl"))
+    first, *rest = ledger.read_text(encoding="utf-8").splitlines()
+    ledger.write_text("\n".join([first, *rest[1:]]) + "\n", encoding="utf-8")
+    assert derby(monkeypatch, "standings", "--runs", str(tmp_path / "runs")) == Exit.OK
+    said = capsys.readouterr().err
+    assert ledger.parent.name in said.replace("\n", "") and "expected" in said
 
 
 def test_a_dry_run_shows_the_matrix_and_writes_nothing(
