@@ -74,6 +74,7 @@ def test_held_out_workloads_are_new_and_in_no_brief(task: Task) -> None:
         assert not any(workload.uuid in text for text in texts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("task", "key"), STARTERS, ids=[f"{task.name}-{key}" for task, key in STARTERS])
 def test_starters_pass(judge: Judge, task: Task, key: str) -> None:
     language, _, kind = key.partition("-")
@@ -82,6 +83,7 @@ def test_starters_pass(judge: Judge, task: Task, key: str) -> None:
 
 
 @EVERY
+@pytest.mark.slow
 def test_the_baseline_passes(judge: Judge, task: Task) -> None:
     evaluation = verdict(judge, task, loader.baseline(task))
     assert evaluation.status == Status.PASSED, evaluation.failure

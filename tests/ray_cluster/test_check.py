@@ -89,6 +89,7 @@ def test_a_missing_compiler_is_an_environment_error(
     assert "apt-get install g++" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_it_loads_neither_ray_nor_mlflow() -> None:
     code = (
         "import sys; from ray_cluster.main import main\n"

@@ -170,6 +170,7 @@ def test_spent_time_ends_a_method_that_asks_for_nothing(tmp_path: Path) -> None:
     assert last(trial).reason == "budget of time spent" and last(trial).spent.wall_s == 0.1
 
 
+@pytest.mark.slow
 def test_twenty_repeats_end_the_trial(tmp_path: Path) -> None:
     trial = order(tmp_path, "Loop", Budget(evaluations=9))
     run(trial)
@@ -196,6 +197,7 @@ def test_a_starter_that_does_not_pass_suspends_the_trial(tmp_path: Path) -> None
     assert sum(isinstance(line, Evaluated) for line in events(trial)) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [1, 3, 8])
 def test_our_failures_suspend_the_trial_wherever_they_happen(tmp_path: Path, first: int) -> None:
     trial = order(tmp_path, "Walker", Budget(evaluations=6))
@@ -229,6 +231,7 @@ class Stopping(ScriptedEvaluator):
         return super().evaluate(job)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [1, 4, 8])
 def test_a_stop_keeps_the_work_under_way_and_the_trial_goes_on_later(
     tmp_path: Path, at: int, undisturbed: Callable[[str], Path]
@@ -245,6 +248,7 @@ def test_a_stop_keeps_the_work_under_way_and_the_trial_goes_on_later(
     assert Totals.of(tmp_path) == Totals.of(undisturbed("Walker"))
 
 
+@pytest.mark.slow
 def test_an_error_of_the_suite_is_raised_and_the_trial_goes_on_later(tmp_path: Path) -> None:
     class Bug(ScriptedEvaluator):
         def evaluate(self, job: Job) -> Evaluation:
