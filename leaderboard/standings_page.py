@@ -105,22 +105,22 @@ def _columns(table: Table) -> dict[str, ColumnConfig]:
     small = any(0 < (row.heldout.value if row.heldout else 1) < 0.1 for row in table.rows)
     speed = "%.3f" if small else "%.2f"
     return {
-        "rank": TEXT("Rank", width=50, help="Shared where a test over seeds cannot tell methods apart; –: not ranked."),
-        "method": TEXT("Method", width=100),
-        "heldout": NUMBER("Held-out (×)", format=speed, width=90, help="Ranked: champions on workloads no method saw."),
-        "heldout_interval": TEXT("95 % interval", width=100, help="Of the held-out speedup."),
-        "marks": TEXT("Marks", width=215),
-        "search": NUMBER("Search (×)", format=speed, width=80, help="The same re-measurement on the search workloads."),
-        "search_time": NUMBER("Search-time (×)", format=speed, width=102, help="What the trials themselves measured."),
-        "seeds": NUMBER("Seeds", format="%d", width=55),
-        "evaluations": NUMBER("Evaluations", format="%.0f", width=80, help="Charged, mean per trial."),
-        "tokens": TEXT("Tokens", width=65, help="Input + output, mean per trial."),
-        "usd": TEXT("US$", width=55, help="Mean per trial."),
-        "wall": TEXT("Time", width=80, help="Charged wall time, mean per trial."),
-        "gflops": NUMBER("GFLOPS", format="%.1f", width=70),
-        "gbytes_per_s": NUMBER("GB/s", format="%.1f", width=60),
-        "checked": TEXT("Checked", width=65, help="verified: measured by this installation; claimed: elsewhere."),
-        "measured": TEXT("Measured", width=90),
+        "rank": TEXT("Rank", width=45, help="Shared where a test over seeds cannot tell methods apart; –: not ranked."),
+        "method": TEXT("Method", width=135),
+        "heldout": NUMBER("Held-out (×)", format=speed, width=88, help="Ranked: champions on workloads no method saw."),
+        "heldout_interval": TEXT("95 % interval", width=98, help="Of the held-out speedup."),
+        "marks": TEXT("Marks", width=205),
+        "search": NUMBER("Search (×)", format=speed, width=75, help="The same re-measurement on the search workloads."),
+        "search_time": NUMBER("Search-time (×)", format=speed, width=98, help="What the trials themselves measured."),
+        "seeds": NUMBER("Seeds", format="%d", width=50),
+        "evaluations": NUMBER("Evaluations", format="%.0f", width=78, help="Charged, mean per trial."),
+        "tokens": TEXT("Tokens", width=60, help="Input + output, mean per trial."),
+        "usd": TEXT("US$", width=50, help="Mean per trial."),
+        "wall": TEXT("Time", width=70, help="Charged wall time, mean per trial."),
+        "gflops": NUMBER("GFLOPS", format="%.1f", width=65),
+        "gbytes_per_s": NUMBER("GB/s", format="%.1f", width=55),
+        "checked": TEXT("Checked", width=62, help="verified: measured by this installation; claimed: elsewhere."),
+        "measured": TEXT("Measured", width=88),
     }
 
 

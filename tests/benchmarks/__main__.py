@@ -12,6 +12,7 @@ FULL = {
     "throughput": ["--count", "12"],
     "aa": ["--champion", "40", "--search", "40"],
     "champions": [],
+    "door": [],
     "survival": [],
 }
 QUICK = {"throughput": ["--count", "2"], "aa": ["--champion", "2", "--search", "2"], "champions": []}

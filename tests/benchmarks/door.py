@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from suite.bench import TrialBench
 from suite.client import GatewayBench
 from suite.events import Message
@@ -17,6 +19,7 @@ from suite.ledger import Ledger
 from suite.scripted import ScriptedEvaluator, ScriptedModel
 from suite.types import Budget
 from suite.workbench import Workbench
+from tests.benchmarks.results import keep
 from tests.suite.stage import candidate, order
 
 CALLS = 200
@@ -41,7 +44,12 @@ def calls(bench: Workbench, mark: str) -> dict[str, tuple[float, float]]:
     }
 
 
+def _raw(measured: dict[str, tuple[float, float]]) -> JsonValue:
+    return {name: {"wall_ms": wall, "cpu_ms": cpu} for name, (wall, cpu) in measured.items()}
+
+
 def main() -> None:
+    """Print and keep the table."""
     with tempfile.TemporaryDirectory() as folder, Ledger.open(Path(folder) / "ledger.jsonl") as ledger:
         trial = order(Path(folder), budget=Budget(evaluations=10 * CALLS))
         bench = TrialBench.over(trial, ledger, ScriptedEvaluator(), ScriptedModel(["a"]), threading.Event())
@@ -49,10 +57,11 @@ def main() -> None:
         direct = calls(bench, "direct")
         with serve(bench) as (url, token), GatewayBench(url, token) as client:
             through = calls(client, "door")
-    print(f"{'call':10} {'direct ms':>10} {'door ms':>10} {'overhead ms':>12} {'of it CPU':>10}")
+    lines = [f"{'call':10} {'direct ms':>10} {'door ms':>10} {'overhead ms':>12} {'of it CPU':>10}"]
     for name, (wall, cpu) in through.items():
         before, cpu_before = direct[name]
-        print(f"{name:10} {before:10.2f} {wall:10.2f} {wall - before:12.2f} {cpu - cpu_before:10.2f}")
+        lines.append(f"{name:10} {before:10.2f} {wall:10.2f} {wall - before:12.2f} {cpu - cpu_before:10.2f}")
+    keep("door", lines, {"direct": _raw(direct), "door": _raw(through)})
 
 
 if __name__ == "__main__":
