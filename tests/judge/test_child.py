@@ -179,8 +179,9 @@ def test_freezing_twice_is_freezing_once(shared: Stand) -> None:
         child.freeze()
         child.freeze()
         time.sleep(0.01)
+        assert states(child) == {"T"}
         child.thaw()
-        child.call(20)
+        assert child.call(20) > 0
 
 
 def test_running_while_stopped_again_and_again_is_a_policy_failure(shared: Stand) -> None:
