@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from suite.asking import Asker
@@ -21,6 +22,7 @@ from suite.types import (
     Frozen,
     Job,
     Language,
+    Prediction,
     Price,
     Status,
     Task,
@@ -56,6 +58,16 @@ class TrialOrder(Frozen):
         return self.folder / "scratch"
 
 
+@dataclass(frozen=True)
+class _Proposal:
+    """A candidate and what the method said of it."""
+
+    candidate: Candidate
+    parent: str | None
+    note: str
+    predicted: Prediction | None
+
+
 class TrialBench:
     """A `Workbench` over a ledger. Thread-safe; at most `concurrency` paid calls run at once."""
 
@@ -86,7 +98,9 @@ class TrialBench:
         memory = Memory(order.task, order.spec.seed, events)
         return cls(order, Desk(ledger, meter, memory, order.spec.concurrency, stop), evaluator, model, stop)
 
-    def evaluate(self, candidate: Candidate, parent: str | None = None, note: str = "") -> Feedback:
+    def evaluate(
+        self, candidate: Candidate, parent: str | None = None, note: str = "", predicted: Prediction | None = None
+    ) -> Feedback:
         """See `Workbench.evaluate`. Concurrent calls for the same candidate judge it once."""
         with self.desk.guarded():
             while True:
@@ -101,7 +115,7 @@ class TrialBench:
                         self._judging[candidate.id] = threading.Event()
                         break
                 under_way.wait(POLL_S)
-            return self._judge(candidate, parent, note)
+            return self._judge(_Proposal(candidate, parent, note[:NOTE_LIMIT], predicted))
 
     def chat(self, messages: Sequence[Message], edit_format: EditFormat = "whole") -> Reply:
         """See `Workbench.chat`."""
@@ -165,35 +179,36 @@ class TrialBench:
             raise BudgetExhausted("repeats")
         return known
 
-    def _judge(self, candidate: Candidate, parent: str | None, note: str) -> Feedback:
+    def _judge(self, proposal: _Proposal) -> Feedback:
         """Judge a candidate for which one evaluation is reserved."""
         settled = False
         try:
             with self.desk.lane():
-                evaluation = self._verdict(candidate)
+                evaluation = self._verdict(proposal.candidate)
                 with self.desk.lock:
                     self.desk.check_recordable()
                     self.desk.meter.settle_evaluation(evaluation.queued_s)
                     settled = True
-                    return self._record(candidate, parent, note, evaluation)
+                    return self._record(proposal, evaluation)
         finally:
             with self.desk.lock:
                 if not settled:
                     self.desk.meter.release_evaluation()
-                self._judging.pop(candidate.id).set()
+                self._judging.pop(proposal.candidate.id).set()
 
-    def _record(self, candidate: Candidate, parent: str | None, note: str, evaluation: Evaluation) -> Feedback:
+    def _record(self, proposal: _Proposal, evaluation: Evaluation) -> Feedback:
         event = Evaluated(
             number=self.desk.memory.last_number + 1,
-            candidate=candidate,
-            parent=parent,
-            note=note[:NOTE_LIMIT],
+            candidate=proposal.candidate,
+            parent=proposal.parent,
+            note=proposal.note,
+            predicted=proposal.predicted,
             evaluation=evaluation,
             spent=self.desk.meter.spent,
         )
         self.desk.record(event)
         self._repeats = 0
-        return self.desk.memory.tell(candidate.id)
+        return self.desk.memory.tell(proposal.candidate.id)
 
     def _verdict(self, candidate: Candidate) -> Evaluation:
         if candidate.spec.language == self.language:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from suite.door import EDIT_FORMAT_HEADER, HISTORY, EvaluateRequest, TaskReply, TroubleBody, reply_of
 from suite.errors import BudgetExhausted, InfraError, ModelError, Stopped
 from suite.events import Message
-from suite.types import Candidate, Language
+from suite.types import Candidate, Language, Prediction
 from suite.workbench import EditFormat, Feedback, Left, Reply
 
 GATEWAY = "DERBY_GATEWAY"
@@ -58,9 +58,11 @@ class GatewayBench:
         """The bench of this process's trial: every method has its address and token in the environment."""
         return cls(os.environ[GATEWAY], os.environ[TOKEN])
 
-    def evaluate(self, candidate: Candidate, parent: str | None = None, note: str = "") -> Feedback:
+    def evaluate(
+        self, candidate: Candidate, parent: str | None = None, note: str = "", predicted: Prediction | None = None
+    ) -> Feedback:
         """See `Workbench.evaluate`. Raises `ValueError` for what the gateway can not read."""
-        request = EvaluateRequest(candidate=candidate, parent=parent, note=note)
+        request = EvaluateRequest(candidate=candidate, parent=parent, note=note, predicted=predicted)
         response = self._call("POST", "/derby/evaluate", content=request.model_dump_json())
         return Feedback.model_validate_json(response.content)
 

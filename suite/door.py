@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
 
 from suite.events import Message
-from suite.types import Candidate, Frozen, Language, Usage
+from suite.types import Candidate, Frozen, Language, Prediction, Usage
 from suite.workbench import Feedback, Reply
 
 EDIT_FORMAT_HEADER = "X-Derby-Edit-Format"
@@ -36,6 +36,7 @@ class EvaluateRequest(Frozen):
     candidate: Candidate
     parent: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
     note: str = ""
+    predicted: Prediction | None = None
 
 
 class _Lenient(BaseModel):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Protocol
 
 from pydantic import Field, TypeAdapter
 
-from suite.types import Candidate, Evaluation, Frozen, Spent, TrialSpec, Usage, Workload
+from suite.types import Candidate, Evaluation, Frozen, Prediction, Spent, TrialSpec, Usage, Workload
 
 
 class TrialStarted(Frozen):
@@ -69,6 +69,8 @@ class Evaluated(Frozen):
     candidate: Candidate
     parent: str | None = None
     note: str = ""
+    predicted: Prediction | None = None
+    """What the method expected, said before the verdict was known."""
     evaluation: Evaluation
     spent: Spent
 

@@ -78,7 +78,8 @@ class _Door:
 
     async def evaluate(self, request: Request) -> Response:
         call = await _read(request, EvaluateRequest)
-        feedback = await _in_thread(partial(self._bench.evaluate, call.candidate, call.parent, call.note))
+        judged = partial(self._bench.evaluate, call.candidate, call.parent, call.note, call.predicted)
+        feedback = await _in_thread(judged)
         return _json(feedback.model_dump_json())
 
     async def chat(self, request: Request) -> Response:

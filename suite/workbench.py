@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from suite.events import Message
-from suite.types import Candidate, Failure, Frozen, Language, Status, Usage
+from suite.types import Candidate, Failure, Frozen, Language, Prediction, Status, Usage
 
 EditFormat = Literal["whole", "search_replace"]
 
@@ -101,10 +101,13 @@ class Workbench(Protocol):
     def concurrency(self) -> int:
         """Calls that may run at once."""
 
-    def evaluate(self, candidate: Candidate, parent: str | None = None, note: str = "") -> Feedback:
+    def evaluate(
+        self, candidate: Candidate, parent: str | None = None, note: str = "", predicted: Prediction | None = None
+    ) -> Feedback:
         """Have a candidate judged. The same candidate again is free. Raises `BudgetExhausted` or `Stopped`.
 
-        `parent` is the id of the candidate it was made from; `note` (cut to 2000 characters) is kept in the ledger.
+        `parent` is the id of the candidate it was made from; `note` (cut to 2000 characters) is kept in the ledger,
+        and so is `predicted`, what the method expects of it.
         """
 
     def chat(self, messages: Sequence[Message], edit_format: EditFormat = "whole") -> Reply:

@@ -96,6 +96,15 @@ class MethodSpec(Frozen):
     uses_model: bool = True
 
 
+class Prediction(Frozen):
+    """What a method expected of a candidate before it was judged; None: it did not say."""
+
+    speedup: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Expected speedup over the baseline, on the scale of an evaluation's score."""
+    value: float | None = Field(default=None, ge=0, le=1, allow_inf_nan=False)
+    """How promising the method called it, on a scale of its own from 0 to 1."""
+
+
 class TrialSpec(Frozen):
     """Everything needed to run a trial again; `id` names its folder and its rows everywhere."""
 

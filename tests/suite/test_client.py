@@ -12,9 +12,10 @@ import pytest
 
 from suite.client import GATEWAY, TOKEN, GatewayBench
 from suite.errors import BudgetExhausted, InfraError, ModelError, Stopped
-from suite.events import Message
+from suite.events import Evaluated, Message
+from suite.ledger import read
 from suite.scripted import ScriptedModel
-from suite.types import Budget
+from suite.types import Budget, Prediction
 from suite.workbench import Workbench
 from tests.suite.stage import STARTER, candidate
 from tests.suite.test_gateway import House, open_house
@@ -55,8 +56,11 @@ def test_a_reply_arrives_whole(tmp_path: Path) -> None:
         assert (reply.usage.input, reply.usage.output, reply.finish_reason) == (10, 5, "length")
 
 
-def test_note_and_parent_reach_the_ledger(house: House, bench: GatewayBench) -> None:
-    bench.evaluate(candidate("// a"), parent=STARTER.id, note="why")
+def test_note_parent_and_prediction_reach_the_ledger(house: House, bench: GatewayBench) -> None:
+    bench.evaluate(candidate("// a"), parent=STARTER.id, note="why", predicted=Prediction(speedup=1.5, value=0.7))
+    event = read(house.bench.folder.parent / "ledger.jsonl")[-1].event
+    assert isinstance(event, Evaluated)
+    assert (event.parent, event.note, event.predicted) == (STARTER.id, "why", Prediction(speedup=1.5, value=0.7))
     with pytest.raises(ValueError, match="pattern"):
         bench.evaluate(candidate("// b"), parent="nobody")
 

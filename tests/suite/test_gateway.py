@@ -149,7 +149,15 @@ def test_no_json_brings_the_door_down(house: House, value: Any, field: str) -> N
 
 
 @pytest.mark.parametrize(
-    "changes", [{"parent": "../../etc"}, {"parent": "A" * 16}, {"extra": 1}, {"candidate": {"sources": []}}]
+    "changes",
+    [
+        {"parent": "../../etc"},
+        {"parent": "A" * 16},
+        {"extra": 1},
+        {"candidate": {"sources": []}},
+        {"predicted": {"speedup": -1}},
+        {"predicted": {"value": 1.5}},
+    ],
 )
 def test_unknown_or_malformed_fields_are_named(house: House, changes: Json) -> None:
     message = trouble(house.judge(**changes), 422)["message"]

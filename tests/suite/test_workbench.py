@@ -12,11 +12,11 @@ import pytest
 from suite.bench import TrialBench
 from suite.desk import Suspended
 from suite.errors import BudgetExhausted, InfraError, ModelError, Stopped
-from suite.events import Evaluated, Message, ModelCalled, ModelRequested, Refunded
+from suite.events import EVENT, Evaluated, Message, ModelCalled, ModelRequested, Refunded
 from suite.feedback import feedback
 from suite.ledger import Ledger
 from suite.scripted import ScriptedEvaluator, ScriptedModel
-from suite.types import Budget, Evaluation, Failure, Job, Language, Spent, Status, Tier, Usage
+from suite.types import Budget, Evaluation, Failure, Job, Language, Prediction, Spent, Status, Tier, Usage
 from suite.workbench import EditFormat, Feedback, Model, Reply, Workbench
 from tests.suite.stage import HELDOUT, STARTER, candidate, order, task
 
@@ -79,6 +79,18 @@ def test_a_verdict_is_charged_recorded_and_told(bench: Bench) -> None:
     assert isinstance(recorded, Evaluated)
     assert recorded.spent.evaluations == 1 and recorded.parent == STARTER.id and len(recorded.note) == 2000
     assert [item.number for item in opened.history()] == [0, 1]
+
+
+def test_what_a_method_expects_is_recorded_and_no_other_evaluation_is_paid_for_it(bench: Bench) -> None:
+    opened = bench.open()
+    for speedup in (1.5, 2.5):  # the same candidate again is answered from memory, whatever is expected now
+        opened.evaluate(candidate("// a"), predicted=Prediction(speedup=speedup, value=0.5))
+    opened.evaluate(candidate("// b"))
+    recorded = [event.predicted for event in bench.events(Evaluated) if isinstance(event, Evaluated)]
+    assert recorded == [None, Prediction(speedup=1.5, value=0.5), None]
+    old = bench.events(Evaluated)[-1]
+    assert isinstance(old, Evaluated)
+    assert EVENT.validate_python(old.model_dump(exclude={"predicted"})) == old
 
 
 def test_the_starter_is_judged_once_and_not_charged(bench: Bench) -> None:
