@@ -3,8 +3,10 @@
     POST /v1/chat/completions   GET /v1/models     OpenAI's protocol; "stream": true gets one chunk
     POST /derby/evaluate        GET /derby/task    GET /derby/left    GET /derby/history
 
-Every request carries the trial's bearer token. Refusals are OpenAI's error objects: 401 token, 402 budget spent,
-404/405 no such place, 413 too long, 422 not understood, 503 stopped or model out of reach.
+The edit format an answer is wanted in is told by a header or, by clients that can send none, in front of OpenAI's path:
+/search_replace/v1/chat/completions. Every request carries the trial's bearer token. Refusals are OpenAI's error
+objects: 401 token, 402 budget spent, 404/405 no such place, 413 too long, 422 not understood, 503 stopped or model out
+of reach.
 """
 
 from __future__ import annotations
@@ -84,9 +86,9 @@ class _Door:
 
     async def chat(self, request: Request) -> Response:
         call = await _read(request, ChatRequest)
-        wanted = request.headers.get(EDIT_FORMAT_HEADER, "whole")
+        wanted = request.path_params.get("edit_format", request.headers.get(EDIT_FORMAT_HEADER, "whole"))
         if wanted not in ("whole", "search_replace"):
-            raise HTTPException(422, f"{EDIT_FORMAT_HEADER} is {wanted!r}, expected whole or search_replace")
+            raise HTTPException(422, f"the edit format is {wanted!r}, expected whole or search_replace")
         messages = [message.plain() for message in call.messages]
         reply = await _in_thread(partial(self._bench.chat, messages, cast(EditFormat, wanted)))
         whole = completion(reply, self._model(), f"chatcmpl-{secrets.token_hex(12)}")
@@ -123,6 +125,8 @@ def _application(bench: TrialBench) -> Starlette:
     routes = [
         Route("/v1/chat/completions", door.chat, methods=["POST"]),
         Route("/v1/models", door.models),
+        Route("/{edit_format}/v1/chat/completions", door.chat, methods=["POST"]),
+        Route("/{edit_format}/v1/models", door.models),
         Route("/derby/evaluate", door.evaluate, methods=["POST"]),
         Route("/derby/task", door.task),
         Route("/derby/left", door.left),

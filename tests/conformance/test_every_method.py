@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -16,9 +16,11 @@ import pytest
 from methods import METHODS, resolve
 from suite import tuner
 from suite.bench import TrialBench
+from suite.client import GATEWAY, TOKEN, GatewayBench
 from suite.errors import BudgetExhausted
 from suite.evaluator import Evaluator
 from suite.events import ChampionMeasured, MethodEnded, ModelCalled, TrialFinished
+from suite.gateway import serve
 from suite.ledger import read
 from suite.model import OpenAIModel
 from suite.scripted import ScriptedEvaluator, ScriptedModel
@@ -41,14 +43,19 @@ def stand_in() -> Iterator[Model]:
 def search(
     folder: Path, name: str, evaluator: Evaluator, model: Model, budget: Budget = BUDGET, concurrency: int = 1
 ) -> TrialBench:
-    """Let the method search in this process until it ends of itself or its budget is spent."""
+    """Let the method search in this process, through the door, until it ends of itself or its budget is spent."""
     spec = resolve(name, {})
     module, _, attribute = spec.target.partition(":")
     method = getattr(sys.modules[module], attribute)(**spec.options)
-    with bench(order(folder, spec, budget, concurrency=concurrency), evaluator, model) as opened:
-        opened.desk.meter.start()
+    with ExitStack() as stack:
+        opened = stack.enter_context(bench(order(folder, spec, budget, concurrency=concurrency), evaluator, model))
+        url, token = stack.enter_context(serve(opened))
+        environment = stack.enter_context(pytest.MonkeyPatch.context())
+        environment.setenv(GATEWAY, url)
+        environment.setenv(TOKEN, token)
+        client = stack.enter_context(GatewayBench.from_environment())
         with suppress(BudgetExhausted):
-            method.search(opened)
+            method.search(client)
         return opened
 
 

@@ -291,6 +291,16 @@ def test_the_edit_format_is_passed_on(tmp_path: Path) -> None:
         trouble(house.ask(), 422)
 
 
+def test_a_client_without_headers_names_the_edit_format_in_the_path(tmp_path: Path) -> None:
+    with open_house(tmp_path, Recording(), Budget(evaluations=1)) as house:
+        with openai.OpenAI(base_url=f"{house.url}/search_replace/v1", api_key=house.token, max_retries=0) as api:
+            said = api.chat.completions.create(model="m", messages=[{"role": "user", "content": "hello"}])
+            assert (said.choices[0].message.content or "").startswith("search_replace")
+            assert [model.id for model in api.models.list()]
+        body = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+        trouble(house.http.post("/haiku/v1/chat/completions", json=body), 422)
+
+
 def test_openais_client_does_not_ask_again_once_the_trial_is_suspended(tmp_path: Path) -> None:
     model = Recording([InfraError("overload")] * 3)
     with open_house(tmp_path, model, Budget(tokens=10_000)) as house:
