@@ -5,7 +5,7 @@ The screen, which refuses some of these by reading them, is switched off: what i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -29,8 +29,8 @@ def task() -> Task:
 
 
 @pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
-    settings = JudgeSettings(cache=tmp_path_factory.mktemp("cache"), search=TINY, screen=False)
+def judge(fresh_cache: Callable[[], Path]) -> Iterator[Judge]:
+    settings = JudgeSettings(cache=fresh_cache(), search=TINY, screen=False)
     with Judge(settings) as judge:
         yield judge
 

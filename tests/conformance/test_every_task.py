@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,8 +24,8 @@ MUTANTS = [(task, name) for task in TASKS.values() for name in mutants(task)]
 
 
 @pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
-    with Judge(JudgeSettings(cache=tmp_path_factory.mktemp("cache"), search=TINY, champion=TINY)) as judge:
+def judge(fresh_cache: Callable[[], Path]) -> Iterator[Judge]:
+    with Judge(JudgeSettings(cache=fresh_cache(), search=TINY, champion=TINY)) as judge:
         yield judge
 
 

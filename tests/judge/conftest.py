@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,8 +21,8 @@ def task() -> Task:
 
 
 @pytest.fixture(scope="session")
-def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+def judge(fresh_cache: Callable[[], Path]) -> Iterator[Judge]:
     champion = TINY.model_copy(update={"launches": 3, "seconds": 0.06})
-    settings = JudgeSettings(cache=tmp_path_factory.mktemp("cache"), search=TINY, champion=champion)
+    settings = JudgeSettings(cache=fresh_cache(), search=TINY, champion=champion)
     with Judge(settings) as judge:
         yield judge

@@ -6,6 +6,7 @@ import ctypes
 import stat
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,8 @@ def candidate(*sources: str, language: Language = Language.CPP, names: tuple[str
 
 
 @pytest.fixture(scope="module")
-def builder(tmp_path_factory: pytest.TempPathFactory) -> Builder:
-    return Builder(tmp_path_factory.mktemp("cache"))
+def builder(fresh_cache: Callable[[], Path]) -> Builder:
+    return Builder(fresh_cache())
 
 
 def test_a_library_is_built_once(builder: Builder) -> None:
@@ -127,36 +128,35 @@ def test_a_flood_of_errors_is_cut(builder: Builder) -> None:
     assert 60_000 < len(failed.value.log) < 70_000
 
 
-def test_an_endless_compilation_is_stopped(tmp_path: Path) -> None:
+def test_an_endless_compilation_is_stopped(builder: Builder) -> None:
     endless = (
         "template <int N, int M> struct A { static constexpr int v = A<N - 1, 2 * M>::v + A<N - 1, 2 * M + 1>::v; };\n"
         "template <int M> struct A<0, M> { static constexpr int v = M; };\nint big = A<28, 0>::v;\n"
     )
     with pytest.raises(BuildFailed, match=r"stopped after 0\.5 s"):
-        Builder(tmp_path, Limits(seconds=0.5)).build(candidate(endless))
+        Builder(builder.cache, Limits(seconds=0.5)).build(candidate(endless))
 
 
-def test_a_compilation_without_memory_fails(tmp_path: Path) -> None:
+def test_a_compilation_without_memory_fails(builder: Builder) -> None:
     with pytest.raises(BuildFailed):
-        Builder(tmp_path, Limits(memory_bytes=20 << 20)).build(candidate("#include <regex>\n" + ADD_ONE))
+        Builder(builder.cache, Limits(memory_bytes=20 << 20)).build(candidate("#include <regex>\n" + ADD_ONE))
 
 
-def test_a_library_larger_than_allowed_fails(tmp_path: Path) -> None:
+def test_a_library_larger_than_allowed_fails(builder: Builder) -> None:
     with pytest.raises(BuildFailed):
-        Builder(tmp_path, Limits(file_bytes=1 << 20)).build(candidate(ADD_ONE + "char big[32 << 20] = {1};\n"))
+        Builder(builder.cache, Limits(file_bytes=1 << 20)).build(candidate(ADD_ONE + "char big[32 << 20] = {1};\n"))
 
 
-def test_a_failed_build_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
+def test_a_failed_build_leaves_nothing(
+    fresh_cache: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = fresh_cache()
     # The machine's own folder of temporary files holds the builds of tests that run beside this one.
-    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(BuildFailed):
-        Builder(tmp_path / "cache").build(candidate("int x = ;"))
-    assert list(temporary.iterdir()) == []
-    assert [entry.name.partition("-")[0] for entry in (tmp_path / "cache").iterdir() if any(entry.iterdir())] == [
-        "prelude"
-    ]
+        Builder(cache).build(candidate("int x = ;"))
+    assert list(tmp_path.iterdir()) == []
+    assert all(entry.name.startswith("prelude-") for entry in cache.iterdir() if any(entry.iterdir()))
 
 
 def test_standard_headers_are_there_and_compiled_once(builder: Builder) -> None:
@@ -178,10 +178,12 @@ def test_no_cpp_file_is_said(builder: Builder) -> None:
         builder.build(candidate("int x;", names=("kernel.h",)))
 
 
-def test_builders_at_the_same_time_agree(tmp_path: Path) -> None:
+@pytest.mark.parametrize("warm", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["headers", "no headers"])
+def test_builders_at_the_same_time_agree(fresh_cache: Callable[[], Path], tmp_path: Path, warm: bool) -> None:
     made: list[Path] = []
+    cache = fresh_cache() if warm else tmp_path
     threads = [
-        threading.Thread(target=lambda: made.append(Builder(tmp_path).build(candidate(ADD_ONE)).path)) for _ in range(3)
+        threading.Thread(target=lambda: made.append(Builder(cache).build(candidate(ADD_ONE)).path)) for _ in range(3)
     ]
     for thread in threads:
         thread.start()

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -39,8 +39,8 @@ BUSY = python(
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    with stand(tmp_path_factory.mktemp("cache"), Zygote((0, 1))) as made:
+def shared(fresh_cache: Callable[[], Path]) -> Iterator[Stand]:
+    with stand(fresh_cache(), Zygote((0, 1))) as made:
         yield made
 
 

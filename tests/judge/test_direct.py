@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,8 @@ from tests.judge.kernels import ADD, PYTHON, RETURNING, cpp, expert, python
 
 
 @pytest.fixture(scope="module")
-def builder(tmp_path_factory: pytest.TempPathFactory) -> Builder:
-    return Builder(tmp_path_factory.mktemp("cache"))
+def builder(fresh_cache: Callable[[], Path]) -> Builder:
+    return Builder(fresh_cache())
 
 
 @pytest.mark.parametrize("candidate", [cpp(ADD), python(PYTHON), python(RETURNING, in_place=False)])
@@ -45,5 +46,5 @@ def test_a_kernel_that_does_not_build_or_says_it_failed_is_our_failure(task: Tas
         load_kernel(task.definition, cpp("return 3;"), builder)(inputs, task.workloads[0].axes)
 
 
-def test_the_baseline_loads(task: Task, tmp_path: Path) -> None:
-    assert callable(load_kernel(task.definition, expert(task), Builder(tmp_path)))
+def test_the_baseline_loads(task: Task, builder: Builder) -> None:
+    assert callable(load_kernel(task.definition, expert(task), builder))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -135,9 +135,9 @@ SEEN = {
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+def shared(fresh_cache: Callable[[], Path]) -> Iterator[Stand]:
     os.environ["DERBY_TEST_SECRET"] = "secret"
-    with stand(tmp_path_factory.mktemp("cache"), Zygote((0, 1))) as made:
+    with stand(fresh_cache(), Zygote((0, 1))) as made:
         yield made
     del os.environ["DERBY_TEST_SECRET"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -26,8 +27,8 @@ DOUBLE = cpp("for (int64_t i = 0; i < n; i++) y[i] = factor * x[i]; return 0;")
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    with stand(tmp_path_factory.mktemp("cache"), Zygote((0, 1))) as made:
+def shared(fresh_cache: Callable[[], Path]) -> Iterator[Stand]:
+    with stand(fresh_cache(), Zygote((0, 1))) as made:
         yield made
 
 

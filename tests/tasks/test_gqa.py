@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -37,8 +38,8 @@ def inputs(task: Task) -> ModuleType:
 
 
 @pytest.fixture(scope="module")
-def builder(tmp_path_factory: pytest.TempPathFactory) -> Builder:
-    return Builder(tmp_path_factory.mktemp("cache"))
+def builder(fresh_cache: Callable[[], Path]) -> Builder:
+    return Builder(fresh_cache())
 
 
 def make(inputs: ModuleType, family: str = "normal", seed: int = 0, params: dict[str, Any] = RAGGED) -> dict[str, Any]:
