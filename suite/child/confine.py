@@ -9,9 +9,8 @@ import select
 import signal
 import sys
 
-import reaper
 import sandbox
-import syscalls
+from walls import namespaces, reaper, syscalls
 
 TIMED_OUT, NOT_STARTED = 124, 125
 """Exit codes that are not the program's own."""
@@ -22,10 +21,10 @@ def run(config: dict) -> None:
 
     `read`, `write`: folders; `environment`; `seconds` of wall time; `memory_bytes`, `file_bytes`: limits.
     """
-    kind = sandbox.find_namespaces()
+    kind = namespaces.find()
     separate = kind != "none"
     if separate:
-        sandbox.enter_namespaces(kind)
+        namespaces.enter(kind)
     syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
     program = os.fork()
     if program == 0:
@@ -50,7 +49,7 @@ def _become(config: dict, separate: bool) -> None:
         syscalls.die_with_parent(signal.SIGKILL)
         os.setsid()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        proc = sandbox.mount_proc() if separate else "shared"
+        proc = namespaces.mount_proc() if separate else "shared"
         sandbox.limit(config["memory_bytes"], config["file_bytes"])
         seconds = math.ceil(config["seconds"])
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))

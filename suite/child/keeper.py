@@ -15,12 +15,10 @@ import select
 import signal
 import socket
 
-import cgroup
-import reaper
 import sandbox
-import syscalls
 import wire
 import worker
+from walls import cgroup, namespaces, reaper, syscalls
 
 CAT = "/bin/cat"
 """Waits for the end of its standard input, and is on every Linux."""
@@ -34,14 +32,14 @@ def run(order: dict, fds: list[int]) -> None:
     profile = {"namespaces": order["namespaces"]}
     separate = order["namespaces"] != "none"
     if separate:
-        sandbox.enter_namespaces(order["namespaces"])
+        namespaces.enter(order["namespaces"])
     # Only now: entering a user namespace changes credentials, which clears it.
     syscalls.die_with_parent(signal.SIGKILL)
     if os.getppid() != order["zygote"]:
         return
     if not separate:
         syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
-    profile["scratch"] = sandbox.mount_scratch(order["scratch"]) if separate else "folder"
+    profile["scratch"] = namespaces.mount_scratch(order["scratch"]) if separate else "folder"
     # Not later: /proc, which says where our group is, becomes the namespace's own.
     group = None if "cgroup" in order["without"] else cgroup.make(os.getpid(), TASKS + order["threads"])
     life, held = os.pipe()

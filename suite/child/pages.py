@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from pathlib import Path
 
-import syscalls
+from walls import syscalls
 
 HUGE = 2 << 20
 MADV_COLLAPSE = 25  # Linux 6.1; older ones refuse it and nothing changes

@@ -7,8 +7,6 @@ last seccomp, which refuses most of what the layers before it need. No foreign c
 from __future__ import annotations
 
 import ctypes
-import functools
-import operator
 import os
 import resource
 import signal
@@ -16,72 +14,13 @@ import struct
 import sys
 from pathlib import Path
 
-import landlock
-import seccomp
-import syscalls
+from walls import landlock, seccomp, syscalls
 
-FLAGS = {
-    "user": syscalls.CLONE_NEWUSER,
-    "pid": syscalls.CLONE_NEWPID,
-    "net": syscalls.CLONE_NEWNET,
-    "mnt": syscalls.CLONE_NEWNS,
-    "ipc": syscalls.CLONE_NEWIPC,
-}
-KINDS = ("user+pid+net+mnt+ipc", "pid+net+mnt+ipc")
-"""With a user namespace of one's own, which needs no privilege; or, as root, without."""
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/libx32", "/bin", "/etc/ld.so.cache", "/dev/urandom", "/dev/random")
 DEVICES = ("/sys/devices/system/cpu", "/sys/devices/system/node", "/dev/null", "/dev/zero")
 SHARED_PROC = ("/proc/self", "/proc/thread-self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/filesystems")
-SCRATCH_BYTES, SCRATCH_FILES = 256 << 20, 4096
 FILE_BYTES = 64 << 20
 DESCRIPTORS = 256
-
-
-def find_namespaces() -> str:
-    """The best kind of namespaces this process may enter, tried in a fork: one of `KINDS`, or "none".
-
-    Some systems grant a user namespace and then refuse to map the user into it, so the way is gone to its end.
-    """
-    for kind in KINDS:
-        trial = os.fork()
-        if trial == 0:
-            try:
-                enter_namespaces(kind)
-            except OSError:
-                os._exit(1)
-            os._exit(0)
-        if os.waitpid(trial, 0)[1] == 0:
-            return kind
-    return "none"
-
-
-def enter_namespaces(kind: str) -> None:
-    """Namespaces for the children of this process, and a private mount tree for itself. Raises `OSError`."""
-    user, group = os.getuid(), os.getgid()
-    syscalls.unshare(functools.reduce(operator.or_, (FLAGS[name] for name in kind.split("+"))))
-    if kind.startswith("user"):
-        for name, text in (("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")):
-            Path("/proc/self", name).write_text(text)
-    syscalls.mount("none", "/", None, syscalls.MS_REC | syscalls.MS_PRIVATE)
-
-
-def mount_scratch(scratch: str) -> str:
-    """A memory file system of limited size over the folder `scratch`; words for the profile."""
-    options = f"size={SCRATCH_BYTES},nr_inodes={SCRATCH_FILES},mode=700"
-    try:
-        syscalls.mount("tmpfs", scratch, "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, options)
-    except OSError:
-        return "folder"
-    return f"tmpfs {SCRATCH_BYTES >> 20} MiB"
-
-
-def mount_proc() -> str:
-    """A /proc that shows this process's namespace only; to be called inside it. Words for the profile."""
-    try:
-        syscalls.mount("proc", "/proc", "proc", syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC)
-    except OSError:  # a container that masks parts of /proc forbids a fresh one
-        return "shared"
-    return "private"
 
 
 def limit(memory_bytes: int, file_bytes: int = FILE_BYTES) -> str:

@@ -21,11 +21,11 @@ import traceback
 
 import callee
 import sandbox
-import syscalls
 import torch
 import wire
+from walls import namespaces, syscalls
 
-OURS = ("callee", "cgroup", "keeper", "landlock", "pages", "reaper", "sandbox", "seccomp", "syscalls", "wire", "worker")
+OURS = ("callee", "keeper", "pages", "sandbox", "walls", "wire", "worker")
 """Our modules' names, which a candidate's own files may have as well."""
 CHANNEL, INPUTS, OUTPUTS = 3, 4, 5
 KEPT = ("PATH", "LANG", "GOMP_SPINCOUNT", "OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY")
@@ -55,7 +55,7 @@ def _set_up(order: dict, fds: list[int], separate: bool) -> socket.socket:
     # be woken on the judge's CPU, in the way of a thread that is bound there.
     os.sched_setaffinity(0, order["cpus"][:1])
     _set_environment(order)
-    proc = sandbox.mount_proc() if separate else "shared"
+    proc = namespaces.mount_proc() if separate else "shared"
     profile = {"proc": proc, "memory": sandbox.limit(order["memory_bytes"])}
     read = [*sandbox.python_folders(), *sandbox.proc_paths(proc), order["artifact"]]
     profile |= sandbox.close(read, [order["scratch"]], processes=False, without=frozenset(order["without"]))
@@ -89,8 +89,8 @@ def _set_environment(order: dict) -> None:
     sys.stdout = sys.stderr = io.TextIOWrapper(_Log(), line_buffering=True, write_through=True, errors="replace")
     sys.argv[:] = ["candidate"]
     sys.path[:] = [folder for folder in sys.path if folder != os.path.dirname(__file__)]
-    for name in OURS:
-        sys.modules.pop(name, None)
+    for name in [name for name in sys.modules if name.partition(".")[0] in OURS]:
+        del sys.modules[name]
 
 
 class _Log(io.RawIOBase):

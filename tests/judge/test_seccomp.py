@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from suite.child import seccomp
+from suite.walls import seccomp
 
 
 def verdict(code: bytes, machine: str, number: int, *arguments: int) -> int:

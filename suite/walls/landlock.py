@@ -7,7 +7,7 @@ import os
 import stat
 import struct
 
-import syscalls
+from . import syscalls
 
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 RULE_PATH_BENEATH = 1

@@ -58,7 +58,7 @@ def map_shared(fd: int, size: int, protection: int) -> int:
     """The address of a shared map of `size` bytes. Raises `OSError`."""
     LIBC.mmap.restype = ctypes.c_void_p
     LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
-    address = LIBC.mmap(None, size, protection, mmap.MAP_SHARED, fd, 0)
+    address: int = LIBC.mmap(None, size, protection, mmap.MAP_SHARED, fd, 0)
     if address == ctypes.c_void_p(-1).value:
         _checked(-1, "mmap")
     return address

@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-import cgroup
+from . import cgroup
 
 
 def kill_descendants() -> None:
