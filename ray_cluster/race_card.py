@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
-from suite.errors import CardError
+from suite.errors import CardError, ModelError
+from suite.provider import checked
 from suite.strict import parse, read_toml
 from suite.types import Budget, Frozen, Language, ModelSpec, StarterKind
 
@@ -51,14 +52,16 @@ class RaceCard(Frozen):
     @field_validator("methods", mode="before")
     @classmethod
     def _names_become_entries(cls, value: object) -> object:
-        return [{"name": one} if isinstance(one, str) else one for one in value] if isinstance(value, list) else value
+        if not isinstance(value, list):
+            return value
+        return tuple({"name": one} if isinstance(one, str) else one for one in value)
 
     @field_validator("seeds", mode="before")
     @classmethod
     def _count_becomes_list(cls, value: object) -> object:
         if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-            return list(range(min(value, MOST_SEEDS + 1)))
-        return value
+            return tuple(range(min(value, MOST_SEEDS + 1)))
+        return tuple(value) if isinstance(value, list) else value
 
     @field_validator("methods", "tasks", "seeds")
     @classmethod
@@ -71,4 +74,10 @@ class RaceCard(Frozen):
 
 def load_card(path: Path) -> RaceCard:
     """Read the card at `path`. Raises `CardError` for a missing file, bad TOML, an unknown key or a bad value."""
-    return parse(RaceCard, read_toml(path, CardError), str(path), CardError)
+    card = parse(RaceCard, read_toml(path, CardError), str(path), CardError)
+    if card.model is not None and card.model.base_url is not None:
+        try:
+            checked(card.model.base_url)
+        except ModelError as flaw:
+            raise CardError(f"{path}: {flaw.came}", flaw.expected, flaw.todo) from None
+    return card

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -37,7 +38,8 @@ def read_toml(path: Path, error: type[UserError]) -> dict[str, Any]:
 def parse(model: type[M], data: dict[str, Any], where: str, error: type[UserError]) -> M:
     """`data` as a `model`. Raises `error` about one flaw; `where` names the file."""
     try:
-        return model.model_validate(data)
+        # By way of JSON, whose strict rules fit a file: a list becomes a tuple, but "3" or true never a number.
+        return model.model_validate_json(json.dumps(data, default=str), strict=True)
     except ValidationError as problem:
         # An unknown key first: often it is the missing one, misspelt.
         first = min(problem.errors(), key=lambda flaw: flaw["type"] != "extra_forbidden")

@@ -227,6 +227,8 @@ def from_files(task: Task, paths: Sequence[Path]) -> Candidate:
 
 
 def _source(path: Path) -> SourceFile:
+    if path.exists() and not path.is_file():  # to open a pipe would wait for somebody to write into it
+        raise UserError(f"{path} is no regular file", "a UTF-8 source file", "check the path")
     try:
         return SourceFile(path=path.name, content=path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -255,3 +256,9 @@ def test_a_file_that_can_be_no_candidate_is_told(folder: Path, name: str, conten
         (folder / name).write_bytes(content)
     with pytest.raises(UserError, match=message):
         from_files(load(folder), [folder / name])
+
+
+def test_a_pipe_is_refused_and_not_waited_for(folder: Path) -> None:
+    os.mkfifo(folder / "pipe.cpp")
+    with pytest.raises(UserError, match="no regular file"):
+        from_files(load(folder), [folder / "pipe.cpp"])
