@@ -9,8 +9,9 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -21,10 +22,14 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from suite.errors import TaskError
+from suite.events import Message
 from suite.fences import Block, fenced
 from suite.loopback import serve_app
 from suite.tunables import find, render
 from suite.types import digest_of
+
+Planner = Callable[[Sequence[Message]], str | None]
+"""Answers what is no request for a kernel, for the one method it lives beside; None: not mine. A pure function."""
 
 NAME = "tuner"
 NOTHING = "I only turn the dials of a kernel's tune: comments, and this prompt shows me none."
@@ -46,6 +51,10 @@ class _Message(BaseModel):
             return "\n".join(part.text for part in self.content)
         return self.content or ""
 
+    def plain(self) -> Message:
+        known = "assistant" if self.role == "assistant" else "system" if self.role == "system" else "user"
+        return Message(role=known, content=self.words())
+
 
 class _Chat(BaseModel):
     """The parts of a request the tuner heeds; it accepts and ignores all others."""
@@ -59,9 +68,13 @@ class _Chat(BaseModel):
 
 
 @contextmanager
-def serve() -> Iterator[str]:
-    """Run the tuner on a free loopback port; yields its `base_url` ("http://127.0.0.1:PORT/v1")."""
-    routes = [Route("/v1/chat/completions", _complete, methods=["POST"]), Route("/v1/models", _models)]
+def serve(planners: Sequence[Planner] = ()) -> Iterator[str]:
+    """Run the tuner on a free loopback port; yields its `base_url` ("http://127.0.0.1:PORT/v1").
+
+    `planners` are asked first, in their order; what none of them takes for its own the tuner answers.
+    """
+    complete = partial(_complete, tuple(planners))
+    routes = [Route("/v1/chat/completions", complete, methods=["POST"]), Route("/v1/models", _models)]
     with serve_app(Starlette(routes=routes)) as address:
         yield f"{address}/v1"
 
@@ -107,7 +120,7 @@ def _edits(before: str, after: str) -> str:
 # ---------------------------------------------------------------------------------------------- the protocol
 
 
-async def _complete(request: Request) -> JSONResponse:
+async def _complete(planners: tuple[Planner, ...], request: Request) -> JSONResponse:
     edit_format = request.headers.get("x-derby-edit-format", "whole")
     if edit_format not in ("whole", "search_replace"):
         return _error(f"the edit format {edit_format!r} is not one of: whole, search_replace", "edit_format")
@@ -119,12 +132,18 @@ async def _complete(request: Request) -> JSONResponse:
     if chat.stream:
         return _error("the tuner does not stream", "stream")
     texts = [message.words() for message in chat.messages]
-    text = await run_in_threadpool(answer, texts, chat.seed or 0, edit_format)
+    text = await run_in_threadpool(_planned, planners, [message.plain() for message in chat.messages])
+    if text is None:
+        text = await run_in_threadpool(answer, texts, chat.seed or 0, edit_format)
     limit = chat.max_completion_tokens or chat.max_tokens
     cut = limit is not None and _tokens(text) > limit
     if limit is not None and cut:
         text = text.encode()[: limit * _BYTES_PER_TOKEN].decode(errors="ignore")
     return JSONResponse(_completion(chat, texts, text, "length" if cut else "stop"))
+
+
+def _planned(planners: tuple[Planner, ...], messages: list[Message]) -> str | None:
+    return next((text for planner in planners if (text := planner(messages)) is not None), None)
 
 
 def _completion(chat: _Chat, texts: list[str], text: str, finish_reason: str) -> dict[str, Any]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from suite.events import Message
 from suite.fences import fenced
 from suite.tunables import find
 from suite.tuner import NAME, NOTHING, answer, serve
@@ -89,6 +92,19 @@ def test_the_header_chooses_the_edit_format_and_the_limit_cuts() -> None:
     assert "<<<<<<< SEARCH" in (edits.choices[0].message.content or "")
     assert cut.choices[0].finish_reason == "length"
     assert cut.usage is not None and cut.usage.completion_tokens == 5
+
+
+def test_planners_are_asked_first_and_may_leave_a_question_to_the_tuner() -> None:
+    def plan(messages: Sequence[Message]) -> str | None:
+        return f"{messages[0].role}: a plan" if "PLAN" in messages[-1].content else None
+
+    system: openai.types.chat.ChatCompletionMessageParam = {"role": "system", "content": "be brief"}
+    with serve((lambda messages: None, plan)) as address:
+        ask = client(address).chat.completions.create
+        planned = ask(model="any", messages=[system, {"role": "user", "content": "PLAN"}])
+        tuned = ask(model="any", messages=[system, {"role": "user", "content": PROMPT}], seed=3)
+    assert planned.choices[0].message.content == "system: a plan"
+    assert tuned.choices[0].message.content == answer(["be brief", PROMPT], 3, "whole")
 
 
 @pytest.mark.parametrize(
