@@ -6,7 +6,6 @@ import os
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from pydantic import JsonValue
 from rich.table import Table
@@ -16,6 +15,7 @@ from ray_cluster.console import Exit, data_console, print_json, progress_console
 from ray_cluster.find import find_task
 from ray_cluster.judging import LocalJudge, need_compiler
 from suite.errors import InfraError
+from suite.judge.plan import Timing
 from suite.score import Estimate, baseline_us, candidate_us, rates, score, speedup
 from suite.task import draw_heldout, from_files
 from suite.types import Evaluation, Job, Measurement, Split, Status, Tier
@@ -23,7 +23,7 @@ from suite.types import Evaluation, Job, Measurement, Split, Status, Tier
 ATTEMPTS = 3
 
 
-def check(name: str, files: Sequence[Path], tier: Tier, lane: str, timing: Literal["standard", "tiny"]) -> Evaluation:
+def check(name: str, files: Sequence[Path], tier: Tier, lane: str, timing: Timing) -> Evaluation:
     """Judge the candidate made of `files` (the first holds `run`); the champion tier draws held-out workloads."""
     need_compiler()
     task = find_task(name, lane)

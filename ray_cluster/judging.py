@@ -8,12 +8,11 @@ import shutil
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from ray_cluster.console import MissingEnvironment
 from suite.evaluator import Evaluator
 from suite.judge.build import Builder
-from suite.judge.plan import TINY, JudgeSettings
+from suite.judge.plan import JudgeSettings, Timing
 
 CACHE = "DERBY_CACHE"
 """Environment variable naming the folder of built kernels."""
@@ -23,12 +22,10 @@ CACHE = "DERBY_CACHE"
 class LocalJudge:
     """A maker of judges, picklable: called in the process that will judge, with the cores to be owned."""
 
-    timing: Literal["standard", "tiny"] = "standard"
+    timing: Timing = "standard"
 
     def __call__(self, cores: tuple[int, ...]) -> AbstractContextManager[Evaluator]:
-        settings = JudgeSettings(cpus=cores, cache=cache())
-        if self.timing == "tiny":
-            settings = settings.model_copy(update={"search": TINY, "champion": TINY})
+        settings = JudgeSettings(cpus=cores, cache=cache()).timed(self.timing)
         # A driver names the judge and never runs it: torch would cost it seconds and 300 MB.
         judge: AbstractContextManager[Evaluator] = importlib.import_module("suite.judge.judge").Judge(settings)
         return judge

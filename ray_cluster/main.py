@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from ray_cluster.console import Exit, MissingEnvironment, exit_code, say, show_error
 from suite.errors import InfraError, UserError
+from suite.judge.plan import Timing
 
 app = typer.Typer(
     name="derby",
@@ -59,7 +60,7 @@ def check(
     files: Annotated[list[Path], typer.Argument(help="The kernel; the first file holds `run`.")],
     champion: Annotated[bool, typer.Option("--champion", help="Time long and on held-out shapes too.")] = False,
     lane: Annotated[str, typer.Option(help="Lane of the task.")] = "cpu",
-    timing: Annotated[str, typer.Option(hidden=True)] = "standard",
+    timing: Annotated[Timing, typer.Option(hidden=True)] = "standard",
     as_json: AsJson = False,
 ) -> None:
     """Judge one kernel: is it right, and how fast is it against the task's baseline? Exit code 3 if it fails."""
@@ -67,8 +68,7 @@ def check(
     from ray_cluster.check import report
     from suite.types import Tier
 
-    plan: Literal["standard", "tiny"] = "tiny" if timing == "tiny" else "standard"
-    evaluation = judge(task, files, Tier.CHAMPION if champion else Tier.SEARCH, lane, plan)
+    evaluation = judge(task, files, Tier.CHAMPION if champion else Tier.SEARCH, lane, timing)
     raise typer.Exit(report(evaluation, as_json))
 
 

@@ -13,8 +13,9 @@ from ray_cluster.race_card import RaceCard
 from suite.brief import brief
 from suite.environment import cpu_model, toolchain
 from suite.errors import CardError
+from suite.judge.plan import protocol
 from suite.task import starter
-from suite.types import TIMING_PROTOCOL, Candidate, Frozen, MethodSpec, ModelSpec, Task, TrialSpec, digest_of
+from suite.types import Candidate, Frozen, MethodSpec, ModelSpec, Task, TrialSpec, digest_of
 
 
 class ResolvedRace(Frozen):
@@ -124,18 +125,13 @@ def _trials(race: ResolvedRace) -> tuple[TrialSpec, ...]:
             concurrency=card.concurrency,
             seed=seed,
             budget=card.budget,
-            timing_protocol=protocol(card),
+            timing_protocol=protocol(card.timing),
             toolchain=race.toolchain,
         )
         for seed in card.seeds
         for name in race.tasks
         for method in race.methods
     )
-
-
-def protocol(card: RaceCard) -> str:
-    """The timing protocol of a card's trials; rankings never mix two."""
-    return TIMING_PROTOCOL if card.timing == "standard" else f"{TIMING_PROTOCOL}-{card.timing}"
 
 
 def _priced(model: ModelSpec | None, price: PriceSnapshot | None) -> ModelSpec | None:
@@ -151,5 +147,5 @@ def matrix_facts(race: ResolvedRace) -> dict[str, JsonValue]:
         "tasks": list(race.tasks),
         "seeds": list(race.card.seeds),
         "trials": len(race.trials),
-        "timing_protocol": protocol(race.card),
+        "timing_protocol": protocol(race.card.timing),
     }

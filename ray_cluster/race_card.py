@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field, JsonValue, field_validator
 
 from suite.errors import CardError, ModelError
+from suite.judge.plan import Timing
 from suite.provider import checked
 from suite.strict import parse, read_toml
 from suite.types import Budget, Frozen, Language, ModelSpec, StarterKind
@@ -46,8 +47,8 @@ class RaceCard(Frozen):
     """Judges on this machine, two cores each; left out: one for every two cores."""
     trials_at_once: int | None = Field(default=None, ge=1)
     """Trials that run at the same time; left out: four for every judge, since a trial mostly waits for its model."""
-    timing: Literal["standard", "tiny"] = "standard"
-    """"tiny" times a few calls only, for tests; its trials carry a protocol of their own and never rank with others."""
+    timing: Timing = "standard"
+    """How long is timed. Trials timed otherwise carry a protocol of their own and never rank with standard ones."""
 
     @field_validator("methods", mode="before")
     @classmethod

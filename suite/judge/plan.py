@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
 
 from pydantic import Field
 
@@ -34,6 +37,22 @@ CHAMPION = TimingPlan(launches=6, seconds=3.0)
 TINY = TimingPlan(launches=1, seconds=0.02, min_quads=2, empty_calls=20)
 """For tests: the whole path, numbers of no worth."""
 
+Timing = Literal["standard", "brief", "tiny"]
+"""What a race is timed by: "standard" is what ranks; "brief" measures champions half as long, for a demonstration."""
+PLANS: Mapping[Timing, tuple[TimingPlan, TimingPlan]] = MappingProxyType(
+    {
+        "standard": (SEARCH, CHAMPION),
+        "brief": (SEARCH, CHAMPION.model_copy(update={"seconds": CHAMPION.seconds / 2})),
+        "tiny": (TINY, TINY),
+    }
+)
+"""Name -> the plans of the search and the champion tier."""
+
+
+def protocol(timing: str) -> str:
+    """The timing protocol of what is timed so; rankings never mix two. Only "standard" bears the standard's name."""
+    return TIMING_PROTOCOL if timing == "standard" else f"{TIMING_PROTOCOL}-{timing}"
+
 
 def _all_cpus() -> tuple[int, ...]:
     return tuple(sorted(os.sched_getaffinity(0)))
@@ -53,12 +72,17 @@ class JudgeSettings(Frozen):
     busy_limit: float = 0.10
     """Share of one core that other processes may use before an evaluation is marked busy."""
 
+    def timed(self, timing: Timing) -> JudgeSettings:
+        """These settings with the plans called `timing`."""
+        search, champion = PLANS[timing]
+        return self.model_copy(update={"search": search, "champion": champion})
+
     @property
     def protocol(self) -> str:
         """The timing protocol these plans keep to: only the standard ones may bear the standard's name."""
-        if (self.search, self.champion) == (SEARCH, CHAMPION):
-            return TIMING_PROTOCOL
-        return f"{TIMING_PROTOCOL}-{'tiny' if self.search == TINY else 'custom'}"
+        plans = (self.search, self.champion)
+        name = next((name for name, known in PLANS.items() if known == plans), "custom")
+        return protocol(name)
 
     def plan(self, tier: Tier) -> TimingPlan:
         return self.search if tier == Tier.SEARCH else self.champion

@@ -7,7 +7,7 @@ import os
 import pytest
 from pydantic import ValidationError
 
-from suite.judge.plan import CHAMPION, SEARCH, TINY, JudgeSettings, TimingPlan
+from suite.judge.plan import CHAMPION, PLANS, SEARCH, JudgeSettings, TimingPlan
 from suite.types import TIMING_PROTOCOL, Tier
 
 
@@ -17,6 +17,11 @@ def test_the_search_tier_is_one_short_launch_that_may_be_cut() -> None:
 
 def test_the_champion_tier_is_long_never_cut_and_has_launches_enough_for_an_interval() -> None:
     assert CHAMPION.launches >= 3 and CHAMPION.seconds >= 3.0 and CHAMPION.hopeless_below is None
+
+
+def test_a_brief_race_searches_as_ever_and_measures_champions_in_as_many_launches() -> None:
+    search, champion = PLANS["brief"]
+    assert search == SEARCH and champion.launches == CHAMPION.launches
 
 
 def test_both_tiers_measure_the_empty_round_trip_thirty_times() -> None:
@@ -38,5 +43,10 @@ def test_settings_default_to_the_cpus_this_process_may_use_and_pick_the_plan_by_
 def test_only_the_standard_plans_bear_the_standards_name() -> None:
     standard = JudgeSettings(cpus=(0,))
     assert standard.protocol == TIMING_PROTOCOL
-    assert standard.model_copy(update={"search": TINY, "champion": TINY}).protocol == f"{TIMING_PROTOCOL}-tiny"
+    assert standard.timed("standard") == standard
+    assert {standard.timed(name).protocol for name in PLANS} == {
+        TIMING_PROTOCOL,
+        f"{TIMING_PROTOCOL}-brief",
+        f"{TIMING_PROTOCOL}-tiny",
+    }
     assert standard.model_copy(update={"search": CHAMPION}).protocol == f"{TIMING_PROTOCOL}-custom"
