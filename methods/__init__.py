@@ -8,7 +8,7 @@ import inspect
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 
@@ -16,11 +16,18 @@ from suite.errors import MethodError
 from suite.strict import nearest
 from suite.types import Frozen, MethodSpec
 
+if TYPE_CHECKING:
+    from suite.tuner import Planner  # it serves HTTP, which no method needs
+
 METHODS = {
     "best_of_n": "methods.best_of_n:BestOfN",
     "tpe": "methods.tpe:Tpe",
 }
 """Name on a race card -> "module:Class". A third party's method needs no line here: its card says "module:Class"."""
+
+
+PLANNERS: tuple[str, ...] = ()
+"""Where the planning halves of the stand-in for a model are ("module:function"), beside the methods they serve."""
 
 
 class Description(Frozen):
@@ -67,6 +74,15 @@ def resolve(name: str, options: Mapping[str, JsonValue]) -> MethodSpec:
 def describe() -> tuple[Description, ...]:
     """All methods of the register, in its order."""
     return tuple(_described(name) for name in METHODS)
+
+
+def planners() -> tuple[Planner, ...]:
+    """The stand-in planners of the register, in its order. They load no method."""
+    found = []
+    for target in PLANNERS:
+        module, _, function = target.partition(":")
+        found.append(getattr(importlib.import_module(module), function))
+    return tuple(found)
 
 
 def _described(name: str) -> Description:

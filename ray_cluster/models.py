@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+from methods import planners
 from suite import tuner
 from suite.errors import ModelError
 from suite.model import OpenAIModel
@@ -44,7 +45,7 @@ def open_model(spec: ModelSpec | None, keys: Mapping[str, str]) -> Iterator[Mode
     if spec is None:
         yield None
     elif spec.provider == "tuner":
-        with tuner.serve() as address:
+        with tuner.serve(planners()) as address:
             yield OpenAIModel(spec, address, NO_KEY)
     else:
         check_key(spec, keys)
