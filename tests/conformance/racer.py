@@ -6,7 +6,7 @@ import sys
 import threading
 from pathlib import Path
 
-from methods import resolve
+from methods import planners, resolve
 from suite import tuner
 from suite.bench import TrialOrder
 from suite.model import OpenAIModel
@@ -36,7 +36,7 @@ def trial(folder: Path, name: str) -> TrialOrder:
 
 def race(folder: Path, name: str, seconds: float = 0.0) -> Outcome:
     """Run the trial with the tuner as its model; each verdict takes `seconds`."""
-    with tuner.serve() as address:
+    with tuner.serve(planners()) as address:
         model = OpenAIModel(ModelSpec(provider="tuner", name="tuner"), address, "none")
         return run_trial(trial(folder, name), Slow(seconds), model, threading.Event())
 

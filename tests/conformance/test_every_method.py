@@ -6,61 +6,21 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
-from methods import METHODS, resolve
-from suite import tuner
-from suite.bench import TrialBench
-from suite.client import GATEWAY, TOKEN, GatewayBench
-from suite.errors import BudgetExhausted
-from suite.evaluator import Evaluator
-from suite.events import ChampionMeasured, MethodEnded, ModelCalled, TrialFinished
-from suite.gateway import serve
+from suite.events import ChampionMeasured, MethodEnded, TrialFinished
 from suite.ledger import read
-from suite.model import OpenAIModel
 from suite.scripted import ScriptedEvaluator, ScriptedModel
-from suite.types import Budget, Candidate, ModelSpec, Spent
+from suite.types import Budget, Candidate, Spent
 from suite.workbench import Model
 from tests.conformance.racer import BUDGET, race
-from tests.methods.course import AllFail, Hill, bench, order, verdicts
+from tests.conformance.searching import ASKING, EVERY, calls, proposed, search
+from tests.methods.course import AllFail, Hill
 
-EVERY = pytest.mark.parametrize("name", METHODS)
-ASKING = pytest.mark.parametrize("name", [name for name in METHODS if resolve(name, {}).uses_model])
 DEADLINE_S = 120.0
-
-
-@pytest.fixture(scope="module")
-def stand_in() -> Iterator[Model]:
-    with tuner.serve() as address:
-        yield OpenAIModel(ModelSpec(provider="tuner", name="tuner"), address, "none")
-
-
-def search(
-    folder: Path, name: str, evaluator: Evaluator, model: Model, budget: Budget = BUDGET, concurrency: int = 1
-) -> TrialBench:
-    """Let the method search in this process, through the door, until it ends of itself or its budget is spent."""
-    spec = resolve(name, {})
-    module, _, attribute = spec.target.partition(":")
-    method = getattr(sys.modules[module], attribute)(**spec.options)
-    with ExitStack() as stack:
-        opened = stack.enter_context(bench(order(folder, spec, budget, concurrency=concurrency), evaluator, model))
-        url, token = stack.enter_context(serve(opened))
-        environment = stack.enter_context(pytest.MonkeyPatch.context())
-        environment.setenv(GATEWAY, url)
-        environment.setenv(TOKEN, token)
-        client = stack.enter_context(GatewayBench.from_environment())
-        with suppress(BudgetExhausted):
-            method.search(client)
-        return opened
-
-
-def proposed(folder: Path) -> list[Candidate]:
-    return [event.candidate for event in verdicts(folder)]
 
 
 # ---------------------------------------------------------------------------------------------- budgets
@@ -77,6 +37,12 @@ def test_it_spends_its_evaluations_and_no_more(name: str, concurrency: int, tmp_
 def test_it_spends_no_more_than_its_tokens(name: str, tmp_path: Path, stand_in: Model) -> None:
     spent = search(tmp_path, name, Hill(), stand_in, Budget(tokens=5000)).desk.meter.spent
     assert 0 < spent.usage.total <= 5000
+
+
+@ASKING
+def test_it_spends_no_more_than_its_dollars(name: str, tmp_path: Path, stand_in: Model) -> None:
+    spent = search(tmp_path, name, Hill(), stand_in, Budget(usd=0.03)).desk.meter.spent
+    assert spent.usd is not None and 0 < spent.usd <= 0.03
 
 
 @EVERY
@@ -98,9 +64,8 @@ def test_it_goes_on_when_all_its_candidates_fail(name: str, tmp_path: Path, stan
 @pytest.mark.parametrize("text", ["", " \n", "I am afraid I can not.", "```\n```", "```cpp\nint x", "<<<<<<< SEARCH\n"])
 def test_it_gives_up_on_a_model_that_says_nothing_of_use(name: str, text: str, tmp_path: Path) -> None:
     search(tmp_path, name, Hill(), ScriptedModel([text]))
-    calls = [entry for entry in read(tmp_path / "ledger.jsonl") if isinstance(entry.event, ModelCalled)]
     assert proposed(tmp_path) == []
-    assert 1 <= len(calls) <= 100
+    assert 1 <= len(calls(tmp_path)) <= 100
 
 
 @EVERY

@@ -14,7 +14,7 @@ from suite.events import Evaluated
 from suite.ledger import Ledger, read
 from suite.scripted import ScriptedEvaluator
 from suite.tunables import find
-from suite.types import Budget, Candidate, Evaluation, Job, MethodSpec
+from suite.types import Budget, Candidate, Evaluation, Job, MethodSpec, Price
 from suite.workbench import Model
 from tests.suite import stage
 
@@ -31,6 +31,8 @@ STARTER = stage.candidate(
 )
 SETTINGS = 40
 """All combinations of the starter's dials."""
+PRICE = Price(input=2.0, output=8.0)
+"""Of the made-up model, so that a budget may be in dollars."""
 EIGHT = Budget(evaluations=8)
 BEST = ("16", "3", "true")
 
@@ -76,7 +78,7 @@ def order(
     concurrency: int = 1,
 ) -> TrialOrder:
     """A trial of `method` in the made-up task of the referee's own tests."""
-    base = stage.order(folder, budget=budget)
+    base = stage.order(folder, budget=budget, price=PRICE)
     spec = base.spec.model_copy(update={"method": method, "seed": seed, "concurrency": concurrency})
     return base.model_copy(update={"spec": spec, "starter": starter})
 

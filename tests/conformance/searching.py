@@ -1,0 +1,68 @@
+"""Lets any registered method search in this process, through the door, in the made-up task of tests/methods."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from methods import METHODS, resolve
+from suite.bench import TrialBench
+from suite.client import GATEWAY, TOKEN, GatewayBench
+from suite.errors import BudgetExhausted
+from suite.evaluator import Evaluator
+from suite.events import ModelCalled
+from suite.gateway import serve
+from suite.ledger import read
+from suite.types import Budget, Candidate
+from suite.workbench import Model
+from tests.conformance.racer import BUDGET
+from tests.methods.course import bench, order, verdicts
+
+HEAVY = frozenset({"openevolve"})
+"""Methods that start processes of their own, which takes seconds: their searches belong to the slow tests."""
+
+
+def _each(names: list[str]) -> list[object]:
+    return [pytest.param(name, marks=pytest.mark.slow) if name in HEAVY else name for name in names]
+
+
+EVERY = pytest.mark.parametrize("name", _each(list(METHODS)))
+ASKING = pytest.mark.parametrize("name", _each([name for name in METHODS if resolve(name, {}).uses_model]))
+
+
+def search(
+    folder: Path,
+    name: str,
+    evaluator: Evaluator,
+    model: Model,
+    budget: Budget = BUDGET,
+    concurrency: int = 1,
+) -> TrialBench:
+    """Let the method search until it ends of itself or its budget is spent."""
+    spec = resolve(name, {})
+    module, _, attribute = spec.target.partition(":")
+    method = getattr(sys.modules[module], attribute)(**spec.options)
+    with ExitStack() as stack:
+        trial = order(folder, spec, budget, concurrency=concurrency)
+        opened = stack.enter_context(bench(trial, evaluator, model))
+        url, token = stack.enter_context(serve(opened))
+        environment = stack.enter_context(pytest.MonkeyPatch.context())
+        environment.setenv(GATEWAY, url)
+        environment.setenv(TOKEN, token)
+        client = stack.enter_context(GatewayBench.from_environment())
+        with suppress(BudgetExhausted):
+            method.search(client)
+        return opened
+
+
+def proposed(folder: Path) -> list[Candidate]:
+    """What was judged in a trial's folder, the starter left out."""
+    return [event.candidate for event in verdicts(folder)]
+
+
+def calls(folder: Path) -> list[ModelCalled]:
+    """The model calls recorded in a trial's folder."""
+    return [entry.event for entry in read(folder / "ledger.jsonl") if isinstance(entry.event, ModelCalled)]
