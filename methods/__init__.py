@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 
 METHODS = {
     "best_of_n": "methods.best_of_n:BestOfN",
+    "openevolve": "methods.openevolve:OpenEvolve",
     "tpe": "methods.tpe:Tpe",
 }
 """Name on a race card -> "module:Class". A third party's method needs no line here: its card says "module:Class"."""
+
+EXTRAS = ("openevolve",)
+"""Packages that only one method needs; each is an extra of this project under its own name."""
 
 
 PLANNERS: tuple[str, ...] = ()
@@ -139,8 +143,9 @@ def loading(name: str, module: str) -> Iterator[None]:
             "a module on Python's path",
             "install it, or correct the name",
         )
+    wanted = f"'kernel-derby[{missing}]'" if missing in EXTRAS else missing
     raise MethodError(
         f"the method {name!r} needs the package {missing!r}, which is not installed",
         "that package",
-        f"pip install {missing}",
+        f"pip install {wanted}",
     )

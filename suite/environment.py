@@ -11,7 +11,19 @@ from pathlib import Path
 
 from suite.confine import profile
 
-PACKAGES = ("kernel-derby", "mlflow", "numpy", "openai", "optuna", "pydantic", "ray", "scipy", "torch", "triton")
+PACKAGES = (
+    "kernel-derby",
+    "mlflow",
+    "numpy",
+    "openai",
+    "openevolve",
+    "optuna",
+    "pydantic",
+    "ray",
+    "scipy",
+    "torch",
+    "triton",
+)
 COMPILERS = ("g++", "nvcc")
 SUITE = Path(__file__).resolve().parent
 

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from methods import METHODS, resolve
 from suite.bench import TrialBench
-from suite.client import GATEWAY, TOKEN, GatewayBench
 from suite.errors import BudgetExhausted
 from suite.evaluator import Evaluator
 from suite.events import ModelCalled
-from suite.gateway import serve
 from suite.ledger import read
 from suite.types import Budget, Candidate
 from suite.workbench import Model
 from tests.conformance.racer import BUDGET
-from tests.methods.course import bench, order, verdicts
+from tests.methods.course import bench, door, order, verdicts
 
 HEAVY = frozenset({"openevolve"})
 """Methods that start processes of their own, which takes seconds: their searches belong to the slow tests."""
@@ -45,14 +43,8 @@ def search(
     spec = resolve(name, {})
     module, _, attribute = spec.target.partition(":")
     method = getattr(sys.modules[module], attribute)(**spec.options)
-    with ExitStack() as stack:
-        trial = order(folder, spec, budget, concurrency=concurrency)
-        opened = stack.enter_context(bench(trial, evaluator, model))
-        url, token = stack.enter_context(serve(opened))
-        environment = stack.enter_context(pytest.MonkeyPatch.context())
-        environment.setenv(GATEWAY, url)
-        environment.setenv(TOKEN, token)
-        client = stack.enter_context(GatewayBench.from_environment())
+    trial = order(folder, spec, budget, concurrency=concurrency)
+    with bench(trial, evaluator, model) as opened, door(opened) as client:
         with suppress(BudgetExhausted):
             method.search(client)
         return opened

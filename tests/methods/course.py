@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from suite.bench import TrialBench, TrialOrder
+from suite.client import GATEWAY, TOKEN, GatewayBench
 from suite.errors import TaskError
 from suite.evaluator import Evaluator
 from suite.events import Evaluated
+from suite.gateway import serve
 from suite.ledger import Ledger, read
 from suite.scripted import ScriptedEvaluator
 from suite.tunables import find
@@ -92,6 +96,16 @@ def bench(order: TrialOrder, evaluator: Evaluator, model: Model | None = None) -
         opened.judge_starter()
         opened.start()
         yield opened
+
+
+@contextmanager
+def door(opened: TrialBench) -> Iterator[GatewayBench]:
+    """The bench as a method's process has it, its address and token in this process's environment."""
+    with serve(opened) as (url, token), pytest.MonkeyPatch.context() as environment:
+        environment.setenv(GATEWAY, url)
+        environment.setenv(TOKEN, token)
+        with GatewayBench.from_environment() as client:
+            yield client
 
 
 def verdicts(folder: Path) -> list[Evaluated]:

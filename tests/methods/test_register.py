@@ -97,7 +97,7 @@ def test_a_third_partys_class_needs_no_registration() -> None:
     ("name", "options", "words"),
     [
         ("best_of_m", {}, "did you mean 'best_of_n'"),
-        ("ksearch2000", {}, "one of: best_of_n, tpe"),
+        ("ksearch2000", {}, f"one of: {', '.join(METHODS)}"),
         ("", {}, "one of"),
         (":", {}, "one of"),
         ("a:b c", {}, "one of"),
