@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,6 +30,23 @@ def _each(names: list[str]) -> list[object]:
 
 EVERY = pytest.mark.parametrize("name", _each(list(METHODS)))
 ASKING = pytest.mark.parametrize("name", _each([name for name in METHODS if resolve(name, {}).uses_model]))
+
+
+def answered(texts: Mapping[str, str]) -> pytest.MarkDecorator:
+    """Parameters `name` and `texts` of methods that ask: each text alone; for heavy methods all of them in turn."""
+    asking = [name for name in METHODS if resolve(name, {}).uses_model]
+    light = [
+        pytest.param(name, [text], id=f"{name}-{word}")
+        for name in asking
+        for word, text in texts.items()
+        if name not in HEAVY
+    ]
+    heavy = [
+        pytest.param(name, list(texts.values()), id=f"{name}-all", marks=pytest.mark.slow)
+        for name in asking
+        if name in HEAVY
+    ]
+    return pytest.mark.parametrize(("name", "texts"), light + heavy)
 
 
 def search(

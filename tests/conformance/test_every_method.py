@@ -17,10 +17,18 @@ from suite.scripted import ScriptedEvaluator, ScriptedModel
 from suite.types import Budget, Candidate, Spent
 from suite.workbench import Model
 from tests.conformance.racer import BUDGET, race
-from tests.conformance.searching import ASKING, EVERY, calls, proposed, search
+from tests.conformance.searching import ASKING, EVERY, answered, calls, proposed, search
 from tests.methods.course import AllFail, Hill
 
 DEADLINE_S = 120.0
+USELESS = {
+    "nothing": "",
+    "blank": " \n",
+    "words": "I am afraid I can not.",
+    "empty block": "```\n```",
+    "open block": "```cpp\nint x",
+    "open edit": "<<<<<<< SEARCH\n",
+}
 
 
 # ---------------------------------------------------------------------------------------------- budgets
@@ -60,10 +68,9 @@ def test_it_goes_on_when_all_its_candidates_fail(name: str, tmp_path: Path, stan
     assert len(proposed(tmp_path)) == BUDGET.evaluations
 
 
-@ASKING
-@pytest.mark.parametrize("text", ["", " \n", "I am afraid I can not.", "```\n```", "```cpp\nint x", "<<<<<<< SEARCH\n"])
-def test_it_gives_up_on_a_model_that_says_nothing_of_use(name: str, text: str, tmp_path: Path) -> None:
-    search(tmp_path, name, Hill(), ScriptedModel([text]))
+@answered(USELESS)
+def test_it_gives_up_on_a_model_that_says_nothing_of_use(name: str, texts: list[str], tmp_path: Path) -> None:
+    search(tmp_path, name, Hill(), ScriptedModel(texts))
     assert proposed(tmp_path) == []
     assert 1 <= len(calls(tmp_path)) <= 100
 

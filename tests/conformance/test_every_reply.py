@@ -8,15 +8,13 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 from suite.errors import InfraError
 from suite.events import Message
 from suite.scripted import ScriptedModel
 from suite.types import Budget, Usage
 from suite.workbench import EditFormat, Model, Reply
 from tests.conformance.racer import BUDGET
-from tests.conformance.searching import ASKING, calls, proposed, search
+from tests.conformance.searching import ASKING, answered, calls, proposed, search
 from tests.methods.course import STARTER, Hill
 from tests.suite import stage
 
@@ -71,10 +69,11 @@ class Unsteady:
         return self._behind.chat(messages, max_output_tokens=max_output_tokens, seed=seed, edit_format=edit_format)
 
 
-@ASKING
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_reply_ends_no_method_and_costs_no_more_than_the_budget(name: str, text: str, tmp_path: Path) -> None:
-    spent = search(tmp_path, name, Hill(), ScriptedModel([text]), Budget(evaluations=3)).desk.meter.spent
+@answered(HOSTILE)
+def test_hostile_replies_end_no_method_and_cost_no_more_than_the_budget(
+    name: str, texts: list[str], tmp_path: Path
+) -> None:
+    spent = search(tmp_path, name, Hill(), ScriptedModel(texts), Budget(evaluations=3)).desk.meter.spent
     assert spent.evaluations == len(proposed(tmp_path)) <= 3
     assert 1 <= spent.calls <= MOST_CALLS
     assert {path.name for path in tmp_path.iterdir()} == {"ledger.jsonl", "scratch"}
