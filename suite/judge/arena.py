@@ -25,7 +25,7 @@ PAGE = 4096
 RED_ZONE = 4096
 UNWRITTEN = 0xFF
 """Byte of memory nobody has written: a NaN in every float format, -1 in every integer."""
-ZONE_BYTE = 0xA5
+ZONE_BYTE = b"\xa5"
 
 
 def torch_dtype(dtype: DType) -> torch.dtype:
@@ -147,7 +147,7 @@ class OutputArena(Arena):
         for slot in layout.outputs:
             self._bytes[slot.offset : slot.end].fill_(UNWRITTEN)
         for start, end in layout.zones():
-            self._bytes[start:end].fill_(ZONE_BYTE)
+            self._map[start:end] = ZONE_BYTE * (end - start)
 
     def outputs(self, layout: Layout) -> dict[str, torch.Tensor]:
         """Views of the outputs by name; they change with the next call."""
@@ -157,8 +157,9 @@ class OutputArena(Arena):
         """Words for the first write outside the outputs, empty if there is none."""
         names = ["the first output", *(slot.name for slot in layout.outputs)]
         for index, (start, end) in enumerate(layout.zones()):
-            changed = int((self._bytes[start:end] != ZONE_BYTE).sum())
-            if changed:
+            zone = self._map[start:end]
+            if zone != ZONE_BYTE * len(zone):
+                changed = len(zone) - zone.count(ZONE_BYTE)
                 where = f"after {names[index]}" if index else f"before {names[1]}"
                 return f"{changed} bytes {where} were written; they belong to no output"
         return ""

@@ -24,6 +24,7 @@ CONFIGURE_S = 10.0
 EMPTY_CALL_S = 10.0
 END_S = 30.0
 STOP_S = 1.0
+STOP_PAUSE_S = 20e-6
 ENDING_S = 2.0
 """Between the end of the candidate's channel and word from its keeper of how it ended."""
 UNASKED = "it sent a message that nobody had asked for"
@@ -114,7 +115,8 @@ class Child:
                 raise self._ending()
             if time.perf_counter() > deadline:
                 raise ChildFailed(Status.POLICY, "its threads could not be stopped")
-            os.sched_yield()  # a thread must run once more to take note of its stop, perhaps on this processor
+            # A thread must run once more to take note of its stop, perhaps on this processor, which a yield keeps.
+            time.sleep(STOP_PAUSE_S)
         self._frozen_at = used
         return seen
 

@@ -95,10 +95,14 @@ class Side:
             self.child.load(deadline_s)
 
     def take(self, scene: Scene) -> None:
-        """Be ready for calls with a scene, stopped."""
+        """Be ready for calls with a scene; it runs until a call has ended or it is stopped."""
         self._layout = scene.layout
         with self._blame():
             self.child.configure(scene.arguments)
+
+    def freeze(self) -> None:
+        """Stop it until its next call."""
+        with self._blame():
             self.child.freeze()
 
     def reset(self) -> None:

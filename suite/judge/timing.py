@@ -74,8 +74,9 @@ class Stopwatch:
     def time(self, workload: Workload, contents: Inputs, seconds: float, tally: Tally) -> Launch:
         """Time one workload for about `seconds`, starting from `contents`. Raises `Rejected`."""
         scene = set_scene(self._course.task.definition, workload, self._memory.inputs, contents)
-        self._candidate.take(scene)
-        self._baseline.take(scene)
+        for side in (self._candidate, self._baseline):
+            side.take(scene)
+            side.freeze()
         overhead = self._overhead()
         run = _Run(self._course, self._candidate, self._baseline, self._tools, _Subject(scene, tally))
         run.warm_up()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import shutil
 import stat
 import tempfile
 import threading
@@ -161,8 +163,36 @@ def test_a_failed_build_leaves_nothing(
 
 def test_standard_headers_are_there_and_compiled_once(builder: Builder) -> None:
     artifact = builder.build(candidate("int sum = std::vector<int>(3, 1).size();\n" + ADD_ONE))
-    (prelude,) = builder.cache.glob("prelude-*")
-    assert artifact.path.is_file() and {path.name for path in prelude.iterdir()} == {"prelude.h", "prelude.h.gch"}
+    assert artifact.path.is_file()
+    for prelude in builder.cache.glob("prelude-*"):
+        assert {path.name for path in prelude.iterdir()} == {"prelude.h", "prelude.h.gch"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "std::atomic<int> count;",
+        "using namespace std; std::unique_ptr<int> one;",
+        "auto order = std::memory_order_relaxed;",
+        "float* whole(float* p) { return std::assume_aligned<64>(p); }",
+        "void* home(int& x) { return std::addressof(x); }",
+        "std::allocator<int> room;",
+        "void fill(int* p) { std::uninitialized_fill_n(p, 3, 1); std::construct_at(p, 2); std::destroy_at(p); }",
+        "std::atomic_flag flag; std::atomic_ref<int>* other;",
+        "auto made() { return std::make_shared<int>(1); }",
+    ],
+)
+def test_headers_that_cost_every_build_are_there_for_sources_that_need_them(builder: Builder, text: str) -> None:
+    assert builder.build(candidate(f"{text}\n{ADD_ONE}")).path.is_file()
+
+
+@pytest.mark.slow
+def test_without_the_quick_linker_the_compilers_own_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "g++").symlink_to(shutil.which("g++") or "")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    artifact = Builder(tmp_path / "cache").build(candidate(ADD_ONE))
+    assert ctypes.CDLL(str(artifact.path)).run(1) == 2
 
 
 @pytest.mark.parametrize(

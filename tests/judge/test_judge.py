@@ -48,7 +48,7 @@ def test_the_baseline_passes_and_everything_is_on_record(judge: Judge, task: Tas
     verdict = search(judge, task, expert(task))
     assert verdict.failure is None and verdict.status == Status.PASSED, verdict.failure
     assert (verdict.candidate, verdict.task_digest) == (expert(task).id, task.digest)
-    assert (verdict.timing_protocol, verdict.lane, verdict.tier) == (f"{TIMING_PROTOCOL}-tiny", "cpu", Tier.SEARCH)
+    assert (verdict.timing_protocol, verdict.lane, verdict.tier) == (f"{TIMING_PROTOCOL}-custom", "cpu", Tier.SEARCH)
     assert verdict.device and verdict.sandbox
     assert verdict.stages_s.keys() == {"screen", "build", "start", "check", "timing"}
 
