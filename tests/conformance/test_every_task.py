@@ -90,6 +90,58 @@ def test_the_baseline_passes(judge: Judge, task: Task) -> None:
     assert evaluation.status == Status.PASSED, evaluation.failure
 
 
+SEEKER = """
+import gc, os, sys
+
+def _seek(folder, marker):
+    for name in {files}:
+        try:
+            open(os.path.join(folder, name)).close()
+            yield "can be opened: " + name
+        except OSError:
+            pass
+    for name, module in list(sys.modules.items()):
+        if name.split(".")[0] in ("suite", "tasks", "reference", "inputs", "shapes"):
+            yield "is imported: " + name
+        if str(getattr(module, "__file__", "")).startswith(folder):
+            yield "comes from the task: " + name
+    for thing in gc.get_objects():
+        if type(thing) is dict:
+            for value in list(thing.values()):
+                if type(value) is str and marker in value and value is not marker:
+                    yield "lies in memory: " + marker
+    for name in ("maps", "environ", "cmdline"):
+        if folder in open("/proc/self/" + name, errors="replace").read():
+            yield "is named in /proc/self/" + name
+
+_found = list(_seek({folder!r}[::-1], {marker!r}[::-1]))
+if _found:
+    raise RuntimeError(str(_found[:50]))
+"""
+"""Ends a kernel with an error if it finds anything of its task; words stand backwards, lest it find itself."""
+
+
+@EVERY
+@pytest.mark.slow
+def test_nothing_of_the_task_is_beside_the_candidate(task: Task, fresh_cache: Callable[[], Path]) -> None:
+    if Language.PYTHON not in task.languages:
+        pytest.skip("what has no Python can not look around")
+    folder, reference = Path(task.folder).resolve(), (Path(task.folder) / "reference.py").read_text()
+    files = [str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()]
+    honest = loader.starter(task, Language.PYTHON, StarterKind.PLAIN)
+    (source,) = honest.sources
+    marker = max(reference.splitlines(), key=len)
+    words = SEEKER.format(files=files, folder=str(folder)[::-1], marker=marker[::-1])
+    with pytest.raises(RuntimeError, match=r"can be opened.*reference\.py"):  # here, where all of it is in reach
+        exec(words, {})
+    future = "from __future__ import annotations"
+    seeking = source.model_copy(update={"content": f"{future}\n{words}\n{source.content.replace(future, '')}"})
+    settings = JudgeSettings(cache=fresh_cache(), search=TINY, champion=TINY, screen=False)
+    with Judge(settings) as unscreened:
+        evaluation = verdict(unscreened, task, honest.model_copy(update={"sources": (seeking,)}))
+    assert evaluation.status == Status.PASSED, evaluation.failure
+
+
 @EVERY
 def test_there_are_mutants(task: Task) -> None:
     assert len(mutants(task)) >= 5
