@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 METHODS = {
     "best_of_n": "methods.best_of_n:BestOfN",
+    "k_search": "methods.ksearch:KSearch",
     "openevolve": "methods.openevolve:OpenEvolve",
     "tpe": "methods.tpe:Tpe",
 }
@@ -29,8 +30,7 @@ METHODS = {
 EXTRAS = ("openevolve",)
 """Packages that only one method needs; each is an extra of this project under its own name."""
 
-
-PLANNERS: tuple[str, ...] = ()
+PLANNERS = ("methods.ksearch.planner:reply",)
 """Where the planning halves of the stand-in for a model are ("module:function"), beside the methods they serve."""
 
 

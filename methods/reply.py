@@ -47,12 +47,17 @@ def candidate_in(text: str, before: Candidate, edit_format: EditFormat = "whole"
     return Candidate(spec=before.spec, sources=sources)
 
 
+def spoken(text: str) -> str:
+    """The answer as it counts: without the thoughts some models put before it, line ends in one form."""
+    return _THOUGHTS.sub("", text.replace("\r\n", "\n"))
+
+
 # ---------------------------------------------------------------------------------------------- whole files
 
 
 def whole(text: str, symbol: str) -> str | ReplyTrouble:
     """The last code block that defines `symbol`; complete blocks go before one the answer breaks off in."""
-    text = _THOUGHTS.sub("", text.replace("\r\n", "\n"))
+    text = spoken(text)
     blocks = fenced(text)
     if not blocks:
         return _bare(text, symbol)
@@ -82,7 +87,7 @@ def _bare(text: str, symbol: str) -> str | ReplyTrouble:
 
 def edited(text: str, source: str) -> str | ReplyTrouble:
     """`source` after all SEARCH/REPLACE edits of the answer, in their order; one that cannot be applied spoils all."""
-    edits = edits_in(_THOUGHTS.sub("", text.replace("\r\n", "\n")))
+    edits = edits_in(spoken(text))
     if isinstance(edits, ReplyTrouble):
         return edits
     lines = source.split("\n")
