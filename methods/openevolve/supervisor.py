@@ -54,7 +54,7 @@ def _attempt(home: Home, seed: int, number: int, checkpoint: Path | None) -> int
         stdin=subprocess.DEVNULL,
         cwd=output,
         env=_environment(home, seed),
-        start_new_session=True,
+        process_group=0,
     )
     handle = os.pidfd_open(process.pid)
     try:
