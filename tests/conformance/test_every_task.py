@@ -111,8 +111,9 @@ def _seek(folder, marker):
                 if type(value) is str and marker in value and value is not marker:
                     yield "lies in memory: " + marker
     for name in ("maps", "environ", "cmdline"):
-        if folder in open("/proc/self/" + name, errors="replace").read():
-            yield "is named in /proc/self/" + name
+        with open("/proc/self/" + name, errors="replace") as file:
+            if folder in file.read():
+                yield "is named in /proc/self/" + name
 
 _found = list(_seek({folder!r}[::-1], {marker!r}[::-1]))
 if _found:
