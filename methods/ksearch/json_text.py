@@ -9,6 +9,8 @@ from typing import Any
 Object = dict[str, Any]
 DEPTH_LIMIT = 200
 """Objects nested deeper are nobody's plan; the parser's own limit depends on who calls it."""
+MOST_TRIES = 1000
+"""Braces at which a scan looks."""
 
 
 def first_object(text: str, wanted: Callable[[Object], bool], scan_all: bool = False) -> Object | None:
@@ -28,22 +30,21 @@ def first_object(text: str, wanted: Callable[[Object], bool], scan_all: bool = F
 
 def _scanned(text: str, wanted: Callable[[Object], bool]) -> Object | None:
     decoder = json.JSONDecoder()
-    start = text.find("{")
-    while start >= 0:
-        value, end = _decoded(decoder, text, start)
-        if value is not None and wanted(value):
+    start = -1
+    for _ in range(MOST_TRIES):
+        start = text.find("{", start + 1)  # within an object too: the wanted one may be inside
+        value = _decoded(decoder, text, start) if start >= 0 else None
+        if start < 0 or (value is not None and wanted(value)):
             return value
-        start = text.find("{", end)
     return None
 
 
-def _decoded(decoder: json.JSONDecoder, text: str, start: int) -> tuple[Object | None, int]:
-    """The object at `start`, and where to look on: within it, since a wanted one may be inside."""
+def _decoded(decoder: json.JSONDecoder, text: str, start: int) -> Object | None:
     try:
         value, _ = decoder.raw_decode(text, start)
     except (ValueError, RecursionError):
-        return None, start + 1
-    return (value, start + 1) if isinstance(value, dict) else (None, start + 1)
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _pairs(text: str) -> Iterator[str]:

@@ -35,6 +35,7 @@ _OPEN = re.compile(
 )
 _BEST = re.compile(r"best_node_id=([^\s(.]\S*?)\. ")
 _SPEED = re.compile(r"^It: .*vs_baseline=([\d.]+)", re.MULTILINE)
+_SOLVED = re.compile(r"\bscore=([\d.]+)")
 _SETTING = re.compile(r"set (\w+) = (\S+)")
 
 
@@ -49,6 +50,7 @@ class _Scene:
     dials: tuple[Tunable, ...]
     predicted: float | None
     observed: float | None
+    fastest: float
     planned: str
 
     @property
@@ -61,7 +63,12 @@ class _Scene:
     @property
     def expected(self) -> float:
         """What a step from the shown kernel should reach."""
-        return round((self.observed or PARITY) * (1 + HOPE * self.met), 4)
+        return round((self.observed or self.fastest or PARITY) * (1 + HOPE * self.met), 4)
+
+    @property
+    def worth(self) -> float:
+        """How a step from the shown kernel compares with the fastest known: building on a slow one is worth less."""
+        return min(self.expected / self.fastest, 1.0) if self.fastest > 0 else 1.0
 
 
 def reply(messages: Sequence[Message]) -> str | None:
@@ -103,9 +110,9 @@ def _edits(scene: _Scene) -> Iterator[dict[str, Any]]:
     if scene.kind != "propose":
         yield from _revisions(scene)
     count = 1 if scene.kind == "too_hard" else NEW
-    parent = _where(scene)
+    parent, worth = _where(scene), 1.0 if scene.kind == "propose" else scene.worth
     for rank, title in enumerate(list(_titles(scene.dials, scene.planned))[:count]):
-        yield {"op": "insert_node", "parent_id": parent, "node": _node(title, scene.expected, rank)}
+        yield {"op": "insert_node", "parent_id": parent, "node": _node(title, scene.expected, rank, worth)}
 
 
 def _where(scene: _Scene) -> str:
@@ -130,13 +137,13 @@ def _revisions(scene: _Scene) -> Iterator[dict[str, Any]]:
         yield {"op": "update_node", "node_id": identity, "patch": {"action": patch}}
 
 
-def _node(title: str, expected: float, rank: int) -> dict[str, Any]:
+def _node(title: str, expected: float, rank: int, worth: float = 1.0) -> dict[str, Any]:
     name = re.sub(r"\W+", "_", title)
     action = {
         "title": title,
         "description": "change the values of tune: comments, nothing else",
         "difficulty_1_to_5": 1,
-        "score_0_to_1": VALUES[rank],
+        "score_0_to_1": round(VALUES[rank] * worth, 4),
         "expected_vs_baseline_factor": expected,
         "rationale": "one step from a kernel that works",
     }
@@ -197,6 +204,7 @@ def _scene(kind: str, prompt: str) -> _Scene:
         dials=find(block.text) if block is not None else (),
         predicted=None if predicted is None else float(predicted),
         observed=None if factor is None else float(factor),
+        fastest=max((float(score) for score in _SOLVED.findall(before)), default=0.0),
         planned=before,
     )
 

@@ -142,7 +142,7 @@ def _init(question: WorldQuestion, setting: Setting) -> str:
 def _edit(question: WorldQuestion, setting: Setting) -> str:
     tree, rules = question.tree, setting.rules
     assert tree is not None, "only the first question comes without a tree"
-    targets = f"\n# Times to beat\n{views.cut(setting.targets, TARGET_CHARS)}\n" if setting.targets else ""
+    shown = setting.targets if question.kind != "refine" else ""
     return EDIT.format(
         mark=MARK.format(question.kind),
         language=setting.language,
@@ -151,7 +151,7 @@ def _edit(question: WorldQuestion, setting: Setting) -> str:
         status=views.cut(_status(question, tree), STATUS_CHARS),
         frontier=views.frontier(tree, rules.show_whole_frontier, FRONTIER_CHARS) or "(none)",
         path=views.path(tree, question.node, PATH_CHARS),
-        targets="" if question.kind == "refine" else targets,
+        targets=f"\n# Times to beat\n{views.cut(shown, TARGET_CHARS)}\n" if shown else "",
         evidence=_evidence(question, rules),
         code=_code(question.shown),
         deletion=DELETION,
