@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import itertools
 import json
 import os
 import time
@@ -134,23 +135,47 @@ class Ledger:
 
 def read(path: Path) -> list[Entry]:
     """All complete lines, verified; safe while the file is being written. Raises `LedgerError`."""
+    return read_on(path)[0]
+
+
+def read_on(path: Path, offset: int = 0, seq: int = 0, prev: str = GENESIS) -> tuple[list[Entry], int]:
+    """The complete lines from byte `offset` on, verified, and the offset behind them. Raises `LedgerError`.
+
+    The first one must be line `seq` and follow the hash `prev`; what stands before is taken to be known.
+    """
     try:
-        return _verified(path.read_bytes(), path)
+        with path.open("rb") as file:
+            file.seek(offset)
+            data = file.read()
     except OSError as problem:
-        raise LedgerError(
-            f"{path} can not be read: {problem.strerror}", "the ledger of a trial", "check the path"
-        ) from None
+        raise _unreadable(path, problem) from None
+    return _verified(data, path, seq, prev), offset + data.rfind(b"\n") + 1
 
 
-def _verified(data: bytes, path: Path) -> list[Entry]:
+def read_line(path: Path, seq: int) -> Entry:
+    """Line `seq` alone, checked against its own hash and not against its neighbours. Raises `LedgerError`."""
+    try:
+        with path.open("rb") as file:
+            raw = next(itertools.islice(file, seq, None), b"")
+    except OSError as problem:
+        raise _unreadable(path, problem) from None
+    return _entry(raw, path, seq, prev=None)
+
+
+def _unreadable(path: Path, problem: OSError) -> LedgerError:
+    return LedgerError(f"{path} can not be read: {problem.strerror}", "the ledger of a trial", "check the path")
+
+
+def _verified(data: bytes, path: Path, seq: int = 0, prev: str = GENESIS) -> list[Entry]:
     """The entries of all terminated lines (the one being written has no newline yet)."""
     entries: list[Entry] = []
     for raw in data[: data.rfind(b"\n") + 1].split(b"\n")[:-1]:
-        entries.append(_entry(raw, path, len(entries), entries[-1].hash if entries else GENESIS))
+        entries.append(_entry(raw, path, seq + len(entries), entries[-1].hash if entries else prev))
     return entries
 
 
-def _entry(raw: bytes, path: Path, seq: int, prev: str) -> Entry:
+def _entry(raw: bytes, path: Path, seq: int, prev: str | None) -> Entry:
+    """One line as line `seq` of the file, following the hash `prev` (None: not asked)."""
     where = f"line {seq + 1} of {path}"
     keep = "restore the file from a copy, or move it away to start the trial anew"
     try:
@@ -165,7 +190,7 @@ def _entry(raw: bytes, path: Path, seq: int, prev: str) -> Entry:
         )
     if line.get("hash") != _digest(line):
         raise LedgerError(f"{where} was edited: its hash is not that of its content", "the line as written", keep)
-    if line.get("seq") != seq or line.get("prev") != prev:
+    if line.get("seq") != seq or (prev is not None and line.get("prev") != prev):
         raise LedgerError(
             f"{where} does not follow the line before it: lines are missing or reordered", "an unbroken chain", keep
         )

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from suite.errors import LedgerError
 from suite.events import Evaluated, Event, MethodEnded, TrialStarted, TrialSuspended
-from suite.ledger import VERSION, Ledger, read
+from suite.ledger import VERSION, Ledger, read, read_line, read_on
 from suite.scripted import ScriptedEvaluator
 from suite.types import Correctness, Job, Spent, Tier
 from tests.suite.stage import STARTER, order, task
@@ -104,6 +104,32 @@ def test_a_reopened_ledger_goes_on_with_the_chain(tmp_path: Path) -> None:
     assert entry.seq == 3
     entries = read(path)
     assert [after.prev for after in entries[1:]] == [before.hash for before in entries[:-1]]
+
+
+def test_a_grown_ledger_is_read_on_from_where_reading_stopped(tmp_path: Path) -> None:
+    path = written(tmp_path, 3)
+    known, offset = read_on(path)
+    with Ledger.open(path) as ledger:
+        ledger.append(TrialSuspended(reason="more"))
+    new, end = read_on(path, offset, len(known), known[-1].hash)
+    assert [*known, *new] == read(path) and end == path.stat().st_size
+    assert read_on(path, end, 4, new[-1].hash) == ([], end)
+    with pytest.raises(LedgerError, match="does not follow"):
+        read_on(path, offset, len(known), known[0].hash)
+
+
+def test_one_line_is_checked_against_its_own_hash(tmp_path: Path) -> None:
+    path = written(tmp_path, 3)
+    assert [read_line(path, seq) for seq in range(3)] == read(path)
+    for missing in (3, 99):
+        with pytest.raises(LedgerError):
+            read_line(path, missing)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([lines[1], lines[0], lines[2]]))
+    with pytest.raises(LedgerError, match="does not follow"):
+        read_line(path, 0)
+    with pytest.raises(LedgerError):
+        read_line(tmp_path / "none.jsonl", 0)
 
 
 @settings(max_examples=30, deadline=None)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from suite.score import ZERO, over_seeds, quads, rates, score, speedup
+from suite.score import TRIM, ZERO, Estimate, over_seeds, over_tasks, quads, rates, score, speedup
 from suite.types import Evaluation, Launch, Measurement, Split, Status, Tier, Workload
 
 
@@ -139,6 +140,45 @@ def test_scaling_both_sides_changes_nothing(samples: list[float], scale: float) 
     plain = speedup(measured(launch(samples[:2], samples[2:])))
     scaled = speedup(measured(launch([s * scale for s in samples[:2]], [s * scale for s in samples[2:]])))
     assert scaled.value == pytest.approx(plain.value)
+
+
+@given(st.lists(st.floats(0.5, 2.0), min_size=1, max_size=30))
+def test_a_launch_is_the_trimmed_mean_of_its_quads(ratios: list[float]) -> None:
+    pairs = [ratio for ratio in ratios for _ in range(2)]
+    value = speedup(measured(launch([100.0] * len(pairs), [100.0 * ratio for ratio in pairs]))).value
+    assert math.log(value) == pytest.approx(stats.trim_mean(np.log(ratios), TRIM), abs=1e-12)
+
+
+def test_over_one_task_nothing_changes() -> None:
+    seeds = over_seeds([1.1, 1.3, 1.2, 1.25])
+    over = over_tasks([seeds])
+    assert (over.value, over.low, over.high, over.n) == pytest.approx((seeds.value, seeds.low, seeds.high, 4))
+
+
+def test_over_tasks_it_is_the_geometric_mean_and_doubts_average_out() -> None:
+    first, second = over_seeds([1.0, 1.2, 1.1, 0.9]), over_seeds([2.0, 2.4, 2.2, 1.8])
+    both = over_tasks([first, second])
+    assert both.value == pytest.approx(math.sqrt(first.value * second.value)) and both.n == 8
+    assert both.half_width is not None and first.half_width is not None
+    assert 0.4 * first.half_width < both.half_width < first.half_width / math.sqrt(2)
+
+
+def test_intervals_over_tasks_cover_the_truth_about_as_often_as_they_say() -> None:
+    dice = np.random.default_rng(3)
+    covered = 0
+    for _ in range(400):
+        rows = [over_seeds(list(np.exp(mean + dice.normal(0, 0.1, 5)))) for mean in (0.0, 0.4, -0.2)]
+        total = over_tasks(rows)
+        assert total.low is not None and total.high is not None
+        covered += total.low <= math.exp(0.2 / 3) <= total.high
+    assert 0.92 <= covered / 400 <= 0.98
+
+
+def test_a_failed_task_makes_the_mean_zero_and_few_seeds_leave_no_interval() -> None:
+    sound = over_seeds([1.1, 1.2, 1.3])
+    assert over_tasks([sound, ZERO]).value == 0 and over_tasks([]).value == 0
+    over = over_tasks([sound, Estimate(value=2.0, low=1.9, high=2.1, n=1, over="launches")])
+    assert (over.low, over.high) == (None, None) and over.value == pytest.approx(math.sqrt(2 * sound.value))
 
 
 def test_rates_are_necessary_work_over_median_time() -> None:
