@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pandas as pd
 
 from leaderboard import words
-from leaderboard.records import Attempt, TrialRecord
+from leaderboard.records import Attempt, Call, CallState, TrialRecord
 from leaderboard.standings import Row, Table
 from suite.score import baseline_us, candidate_us, rates, speedup
 from suite.types import Measurement, Status
@@ -101,13 +101,15 @@ def spending(trial: TrialRecord) -> dict[str, str]:
 
 
 def candidate_frame(trial: TrialRecord) -> pd.DataFrame:
-    """One line per evaluation, failures included."""
-    return pd.DataFrame([_candidate_line(trial, attempt) for attempt in trial.attempts])
+    """One line per evaluation, failures included; columns that only some methods fill are left out when empty."""
+    rows = pd.DataFrame([_candidate_line(trial, attempt) for attempt in trial.attempts])
+    return rows.drop(columns=[name for name in ("predicted", "call") if name in rows and rows[name].isna().all()])
 
 
 def _candidate_line(trial: TrialRecord, attempt: Attempt) -> dict[str, object]:
     champion = trial.champion is not None and attempt.id == trial.champion.id
     failure = attempt.failure
+    predicted = attempt.predicted
     return {
         "number": attempt.number,
         "speedup": attempt.score.value if attempt.status == Status.PASSED else None,
@@ -116,9 +118,67 @@ def _candidate_line(trial: TrialRecord, attempt: Attempt) -> dict[str, object]:
         "why": f"{failure.stage}: {failure.detail}" if failure else "",
         "note": ", ".join(text for text in ("champion" if champion else "", attempt.note) if text),
         "busy": "machine busy" if attempt.busy else "",
+        "predicted": predicted.speedup if predicted else None,
+        "call": attempt.origin,
         "id": attempt.id,
         "parent": attempt.parent or words.NONE,
     }
+
+
+def call_frame(trial: TrialRecord) -> pd.DataFrame:
+    """One line per model call, in order, whatever became of it."""
+    led = put_down(trial)
+    return pd.DataFrame([_call_line(call, led.get(call.number, ())) for call in trial.calls])
+
+
+def put_down(trial: TrialRecord) -> dict[int, list[int]]:
+    """The numbers of the candidates that each call led to."""
+    led: dict[int, list[int]] = {}
+    for attempt in trial.attempts:
+        if attempt.origin is not None:
+            led.setdefault(attempt.origin, []).append(attempt.number)
+    return led
+
+
+def _call_line(call: Call, candidates: Sequence[int]) -> dict[str, object]:
+    answered = call.state is CallState.ANSWERED
+    return {
+        "number": call.number,
+        "state": call.state.value,
+        "yielded": yield_of(call) if answered else words.NONE,
+        "candidates": ", ".join(map(str, candidates)),
+        "input": call.usage.input if answered else None,
+        "cached": call.usage.cached if answered else None,
+        "output": call.usage.output if answered else None,
+        "reasoning": call.usage.reasoning if answered else None,
+        "usd": words.cents(call.usd) if answered else words.NONE,
+        "seconds": call.seconds,
+        "waited": call.waited_s if answered else None,
+        "finish": call.finish_reason,
+        "note": words.plain(call.reason or call.note),
+    }
+
+
+def yield_of(call: Call) -> str:
+    """Whether a reply has code, as far as its text tells."""
+    return "code" if call.blocks else "no code block"
+
+
+def call_facts(call: Call) -> str:
+    """What a call took, in a line."""
+    usage = call.usage
+    bound = " (an upper bound: the server reported no usage)" if call.is_bound else ""
+    parts = (
+        f"Call {call.number}, {words.moment(call.time)}",
+        f"{usage.input:,} tokens in ({usage.cached:,} cached)",
+        f"{usage.output:,} out ({usage.reasoning:,} reasoning){bound}",
+        f"price {words.UNKNOWN}" if call.usd is None else words.cents(call.usd),
+        f"{call.seconds:.1f} s" if call.seconds is not None else "",
+        f"waited {call.waited_s:.1f} s" if call.waited_s >= 0.05 else "",
+        f"ended by {call.finish_reason}" if call.finish_reason else "",
+        words.plain(call.note),
+    )
+    return " · ".join(part for part in parts if part)
 
 
 def workload_frame(measurements: Sequence[Measurement]) -> pd.DataFrame:

@@ -26,7 +26,7 @@ from pydantic import JsonValue
 
 from leaderboard import run_facts
 from leaderboard.mlflow_traces import Traces
-from leaderboard.records import LEDGERS
+from leaderboard.reading import LEDGERS
 from leaderboard.run_facts import KIND, NUMBER, SEQ, STATE, TRIAL, Facts
 from suite import ledger
 from suite.errors import LedgerError, UserError

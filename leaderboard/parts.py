@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 import pandas as pd
 import streamlit as st
 
 from leaderboard import words
-from leaderboard.records import Notice, Survey
+from leaderboard.reading import Notice, Survey
+from leaderboard.standings import Table
+from leaderboard.steps import AXES, Axis
+from suite.errors import LedgerError
 
 REFRESH = "5s"
 """How often a page with an unfinished trial reads the ledgers again."""
@@ -41,9 +46,46 @@ def empty(survey: Survey) -> bool:
     return True
 
 
+def axis() -> Axis:
+    """Lets the reader choose what curves are drawn against."""
+    chosen = st.segmented_control("Against", AXES, default=AXES[0], required=True, key="axis", bind="query-params")
+    return chosen or AXES[0]
+
+
 def table_height(rows: pd.DataFrame) -> int | Literal["content"]:
     """A table stands open while it fits a screen or so, and scrolls within itself when it is longer."""
     return "content" if len(rows) <= 40 else 1000
+
+
+def title(table: Table) -> str:
+    """What a table is called where one is chosen, and in addresses."""
+    return f"{table.partition.title} · {table.partition.id}"
+
+
+LONG = 60_000
+"""Characters from which only the beginning of a text is shown, beside a button for the whole."""
+
+
+def text(content: str, name: str, language: str | None = None) -> None:
+    """A stranger's text, as text only: never read as Markdown or HTML. `name`: of the file to save it in."""
+    shown = words.plain(content[:LONG])
+    height: int | Literal["content"] = 640 if shown.count("\n") > 30 or len(shown) > 4000 else "content"
+    st.code(shown, language=language, line_numbers=language is not None, wrap_lines=language is None, height=height)
+    if len(content) > LONG:
+        st.caption(f"The first {LONG:,} of {len(content):,} characters.")
+        st.download_button(
+            "The whole text", content, f"{name}.txt", "text/plain", on_click="ignore", key=f"whole-{name}"
+        )
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Around what is fetched from a ledger: one that has been tampered with is said in three parts."""
+    try:
+        yield
+    except LedgerError as error:
+        st.error("A line of the ledger cannot be read.")
+        st.code(f"{error.came}\n  expected: {error.expected}\n  do: {error.todo}", language=None, wrap_lines=True)
 
 
 def notices(found: tuple[Notice, ...]) -> None:

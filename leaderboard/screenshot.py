@@ -1,4 +1,4 @@
-"""A picture of the board: `python -m leaderboard.screenshot docs/standings.png [--runs runs] [--dark] [--trial ID]`."""
+"""A picture of the board: `python -m leaderboard.screenshot board.png [--runs runs] [--page matrix] [--dark]`."""
 
 from __future__ import annotations
 
@@ -110,11 +110,12 @@ def main() -> None:
     parser.add_argument("picture", type=Path)
     parser.add_argument("--runs", type=Path, default=Path("runs"))
     parser.add_argument("--dark", action="store_true")
+    parser.add_argument("--page", default="", help="path and query of another page, as matrix or trial?view=source")
     parser.add_argument("--trial", help="draw this trial's page instead of the standings")
     asked = parser.parse_args()
-    page = f"/trial?{urlencode({'trial': asked.trial})}" if asked.trial else "/"
+    page = f"trial?{urlencode({'trial': asked.trial})}" if asked.trial else asked.page
     with board(asked.runs) as address:
-        shoot(address + page, asked.picture, asked.dark)
+        shoot(f"{address}/{page}", asked.picture, asked.dark)
 
 
 if __name__ == "__main__":

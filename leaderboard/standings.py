@@ -89,6 +89,8 @@ class Row:
     busy: bool = False
     measured: str | None = None
     trials: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    """Those of the trials that the numbers are made of."""
 
     @property
     def preliminary(self) -> bool:
@@ -204,6 +206,7 @@ def _row(group: Sequence[TrialRecord], counted: Sequence[TrialRecord], rank: int
         busy=any(trial.busy for trial in shown),
         measured=max((champion.time for champion in champions), default=None),
         trials=tuple(trial.id for trial in group),
+        shown=tuple(trial.id for trial in shown),
     )
 
 

@@ -9,12 +9,16 @@ import pandas as pd
 import streamlit as st
 from streamlit.elements.lib.column_types import ColumnConfig
 
-from leaderboard import charts, frames, loading, parts, words
-from leaderboard.records import State, Survey, TrialRecord
+from leaderboard import charts, curves, frames, loading, parts, steps, words
+from leaderboard.reading import Survey
+from leaderboard.records import State, TrialRecord
 from leaderboard.standings import Table, as_dicts, standings
 
 NUMBER = st.column_config.NumberColumn
 TEXT = st.column_config.TextColumn
+
+LINES = ("median and range", "every seed")
+LEGEND = "Line: median over seeds; band: worst to best seed; dotted: beyond the method's own end."
 
 
 def show() -> None:
@@ -28,7 +32,7 @@ def show() -> None:
     tables = tuple(table for table in tables if table.partition.edition == edition)
     task = middle.selectbox("Task", _distinct(tables, "task"), key="task", bind="query-params")
     tables = tuple(table for table in tables if table.partition.task == task)
-    titles = {table.partition.id: f"{table.partition.title} · {table.partition.id}" for table in tables}
+    titles = {table.partition.id: parts.title(table) for table in tables}
     chosen = right.selectbox(
         "Conditions (only trials that share all of them are compared)",
         list(titles.values()),
@@ -106,10 +110,10 @@ def _columns(table: Table) -> dict[str, ColumnConfig]:
     speed = "%.3f" if small else "%.2f"
     return {
         "rank": TEXT("Rank", width=45, help="Shared where a test over seeds cannot tell methods apart; –: not ranked."),
-        "method": TEXT("Method", width=135),
+        "method": TEXT("Method", width=133),
         "heldout": NUMBER("Held-out (×)", format=speed, width=88, help="Ranked: champions on workloads no method saw."),
-        "heldout_interval": TEXT("95 % interval", width=98, help="Of the held-out speedup."),
-        "marks": TEXT("Marks", width=205),
+        "heldout_interval": TEXT("95 % interval", width=94, help="Of the held-out speedup."),
+        "marks": TEXT("Marks", width=222),
         "search": NUMBER("Search (×)", format=speed, width=75, help="The same re-measurement on the search workloads."),
         "search_time": NUMBER("Search-time (×)", format=speed, width=98, help="What the trials themselves measured."),
         "seeds": NUMBER("Seeds", format="%d", width=50),
@@ -120,7 +124,7 @@ def _columns(table: Table) -> dict[str, ColumnConfig]:
         "gflops": NUMBER("GFLOPS", format="%.1f", width=65),
         "gbytes_per_s": NUMBER("GB/s", format="%.1f", width=55),
         "checked": TEXT("Checked", width=62, help="verified: measured by this installation; claimed: elsewhere."),
-        "measured": TEXT("Measured", width=88),
+        "measured": TEXT("Measured", width=82),
     }
 
 
@@ -141,12 +145,28 @@ def _charts(table: Table, trials: Sequence[TrialRecord]) -> None:
         st.caption("Large dots: held-out workloads; small rings: search workloads. Bars: 95 % interval.")
         st.plotly_chart(charts.intervals(table), key="intervals", alt="Speedup and interval of each method")
     with right:
-        st.subheader("Convergence")
-        axis = st.segmented_control(
-            "Against", charts.AXES, default="evaluations", required=True, key="axis", bind="query-params"
-        )
-        figure = charts.curves(trials, axis or "evaluations")
-        st.plotly_chart(figure, key="curves", alt="Best search-time speedup so far of each trial")
+        _convergence(table, trials)
+
+
+def _convergence(table: Table, trials: Sequence[TrialRecord]) -> None:
+    st.subheader("Convergence")
+    left, right = st.columns([3, 2])
+    with left:
+        axis = parts.axis()
+    shown = right.segmented_control("Lines", LINES, default=LINES[0], required=True, key="lines", bind="query-params")
+    by_id = {trial.id: trial for trial in trials}
+    rows = [row for row in table.rows if row.kind == "method"]
+    methods = [curves.Method(table.label(row), row.name, tuple(by_id[one] for one in row.shown)) for row in rows]
+    named = [(method.label, method.trials) for method in methods]
+    if why := steps.nothing(named, axis):
+        st.info(why)
+        return
+    if shown == LINES[0]:
+        figure, legend = curves.methods(methods, axis), [LEGEND]
+    else:
+        figure, legend = curves.every_trial([trial for method in methods for trial in method.trials], axis), []
+    st.plotly_chart(figure, key="curves", alt="Best search-time speedup so far of each method")
+    st.caption(" ".join((*legend, *steps.remarks(named, axis))))
 
 
 def _trial_columns() -> dict[str, ColumnConfig]:

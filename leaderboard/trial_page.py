@@ -1,22 +1,20 @@
-"""One trial: facts, curve, candidates and their endings, the champion by workload, sources, environment."""
+"""One trial: facts, curve, candidates, forecasts, the champion by workload, sources, model calls, environment."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
-from typing import Literal
 
 import pandas as pd
 import streamlit as st
 from streamlit.elements.lib.column_types import ColumnConfig
 
-from leaderboard import charts, frames, loading, parts, words
-from leaderboard.records import Attempt, State, Survey, TrialRecord
+from leaderboard import calibration, calls_part, curves, frames, loading, parts, source_part, steps, texts, words
+from leaderboard.reading import Survey
+from leaderboard.records import State, TrialRecord
 from suite.types import Language, Status
 
 NUMBER = st.column_config.NumberColumn
 TEXT = st.column_config.TextColumn
-HIGHLIGHT = {Language.CPP: "cpp", Language.CUDA: "cpp", Language.PYTHON: "python", Language.TRITON: "python"}
 
 
 def show() -> None:
@@ -54,19 +52,45 @@ def _body(chosen: str) -> None:
         return
     _headline(trial)
     _facts(trial)
-    st.subheader("Search")
-    axis = st.segmented_control(
-        "Against", charts.AXES, default="evaluations", required=True, key="axis", bind="query-params"
-    )
-    st.plotly_chart(
-        charts.curve(trial, axis or "evaluations"), key="curve", alt="Best speedup so far and all candidates"
-    )
+    _search(trial)
     _table(frames.candidate_frame(trial), _candidate_columns(), "Candidates")
     _endings(trial)
+    _forecasts(trial)
     _champion(trial)
-    _source(trial)
+    with parts.told():
+        source_part.show(trial)
+    calls_part.show(trial)
     _circumstances(trial)
     parts.footer(survey)
+
+
+def _search(trial: TrialRecord) -> None:
+    st.subheader("Search")
+    axis = parts.axis()
+    if why := steps.nothing([(trial.spec.method.name, [trial])], axis):
+        st.info(why)
+    else:
+        st.plotly_chart(curves.one_trial(trial, axis), key="curve", alt="Best speedup so far and all candidates")
+
+
+def _forecasts(trial: TrialRecord) -> None:
+    """Only of a method that has said what it expected."""
+    scales = calibration.scales(trial)
+    if not scales:
+        return
+    st.subheader("Predicted and measured")
+    left, right = st.columns(2)
+    scale = scales[0]
+    if len(scales) > 1:
+        with right:
+            scale = st.segmented_control(
+                "Scale of the prediction", scales, default=scale, required=True, key="scale", bind="query-params"
+            )
+    found = calibration.pairs(trial, scale)
+    figure = calibration.figure(trial.spec.method.name, found, scale)
+    left.plotly_chart(figure, key="calibration", alt="What the method predicted beside what was measured")
+    right.markdown("\n".join(f"- {sentence}" for sentence in calibration.summary(found, scale)))
+    right.caption(f"Speedups over the baseline on {trial.spec.device}, measured while searching; one trial, one seed.")
 
 
 def _table(rows: pd.DataFrame, columns: dict[str, ColumnConfig], alt: str) -> None:
@@ -109,11 +133,15 @@ def _candidate_columns() -> dict[str, ColumnConfig]:
     return {
         "number": NUMBER("No.", format="%d", width=50),
         "speedup": NUMBER("Speedup (×)", format="%.2f", width=90),
-        "interval": TEXT("With 95 % interval", width=150),
-        "ending": TEXT("Ending", width=170),
-        "why": TEXT("Stage and detail of the failure", width=360),
-        "note": TEXT("Note", width=140),
+        "interval": TEXT("With 95 % interval", width=145),
+        "ending": TEXT("Ending", width=165),
+        "why": TEXT("Stage and detail of the failure", width=270),
+        "note": TEXT("Note", width=110),
         "busy": TEXT("Marks", width=100),
+        "predicted": NUMBER(
+            "Predicted (×)", format="%.2f", width=95, help="What the method expected before the verdict."
+        ),
+        "call": NUMBER("Call", format="%d", width=50, help="The model call it is put down to, see below."),
         "id": TEXT("Candidate", width=130),
         "parent": TEXT("Parent", width=130),
     }
@@ -155,57 +183,6 @@ def _workload_columns() -> dict[str, ColumnConfig]:
     }
 
 
-def _source(trial: TrialRecord) -> None:
-    st.subheader("Source")
-    if not trial.attempts:
-        st.caption("Nothing has been judged yet.")
-        return
-    labels = {_label(trial, attempt): attempt for attempt in trial.attempts}
-    shown = trial.champion.id if trial.champion else trial.best.id if trial.best else trial.attempts[0].id
-    index = next((place for place, attempt in enumerate(labels.values()) if attempt.id == shown), 0)
-    left, right = st.columns([2, 1])
-    attempt = labels[left.selectbox("Candidate", list(labels), index=index, key="candidate")]
-    others = {"source": None, "changes from the starter": trial.starter}
-    view = right.segmented_control("View", list(others), default="source", required=True, key="view")
-    against = others[view or "source"]
-    for file in attempt.candidate.sources:
-        st.caption(file.path)
-        if against is None:
-            st.code(
-                file.content,
-                language=HIGHLIGHT[attempt.candidate.spec.language],
-                line_numbers=True,
-                height=_height(file.content),
-            )
-        else:
-            changes = _changes(against, attempt, file.path)
-            st.code(changes, language="diff", height=_height(changes))
-    if attempt.log:
-        with st.expander("What compiler and candidate printed"):
-            st.code(attempt.log, language=None, wrap_lines=True)
-
-
-def _height(text: str) -> int | Literal["content"]:
-    return 640 if text.count("\n") > 30 else "content"
-
-
-def _label(trial: TrialRecord, attempt: Attempt) -> str:
-    champion = ", champion" if trial.champion and attempt.id == trial.champion.id else ""
-    speed = f"{words.three(attempt.score.value)} ×" if attempt.status == Status.PASSED else attempt.status.value
-    return f"{attempt.number}: {speed}{champion}"
-
-
-def _changes(before: Attempt, after: Attempt, path: str) -> str:
-    """Unified diff of one file; a file the other side lacks counts as empty."""
-    old, new = (_lines(attempt, path) for attempt in (before, after))
-    names = [f"candidate {attempt.number}/{path}" for attempt in (before, after)]
-    return "\n".join(difflib.unified_diff(old, new, names[0], names[1], lineterm="")) or "no change"
-
-
-def _lines(attempt: Attempt, path: str) -> list[str]:
-    return next((file.content for file in attempt.candidate.sources if file.path == path), "").splitlines()
-
-
 def _circumstances(trial: TrialRecord) -> None:
     left, right = st.columns(2)
     with left.expander("Environment"):
@@ -226,9 +203,15 @@ def _circumstances(trial: TrialRecord) -> None:
     }
     st.code("\n".join(f"{name}: {value}" for name, value in identity.items()), language=None)
     best = next((item for item in trial.attempts if trial.champion and item.id == trial.champion.id), None)
-    if best:
-        text = best.candidate.text()
-        st.download_button("Champion's source", text, f"champion.{suffix}", "text/plain", on_click="ignore")
+    if best is None:
+        return
+    with parts.told():
+        champion = texts.judged(trial, best).candidate
+        entry = champion.spec.entry_point.split("::")[0]
+        for file in champion.sources:
+            name = f"champion.{suffix}" if file.path == entry else file.path.replace("/", "_")
+            label = f"Champion's source, {words.plain(file.path)}"
+            st.download_button(label, file.content, name, "text/plain", on_click="ignore", key=f"champion-{file.path}")
 
 
 def _pairs(values: Mapping[str, str]) -> None:

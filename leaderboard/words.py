@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from datetime import UTC, datetime
 
 from suite.score import Estimate
@@ -58,6 +59,11 @@ def usd(amount: float | None) -> str:
     return UNKNOWN if amount is None else f"${amount:.2f}"
 
 
+def cents(amount: float | None) -> str:
+    """US dollars of a single call, in three digits: `$0.0123`."""
+    return UNKNOWN if amount is None else f"${three(amount)}"
+
+
 def seconds(duration: float) -> str:
     """`42 s`, `3 min 20 s`, `1 h 5 min`."""
     whole = round(duration)
@@ -99,3 +105,12 @@ def budget(limits: Budget) -> str:
 def options(method: MethodSpec) -> str:
     """`width 4, patience 3`, in order of name; empty for a method without options."""
     return ", ".join(f"{name} {value}" for name, value in sorted(method.options.items()))
+
+
+def plain(text: str) -> str:
+    """Text of a stranger, safe to look at: controls and marks that turn the reading direction become visible."""
+    return "".join(letter if _harmless(letter) else f"⟨{ord(letter):04X}⟩" for letter in text)
+
+
+def _harmless(letter: str) -> bool:
+    return letter in "\n\t" or unicodedata.category(letter) not in ("Cc", "Cf", "Cs", "Co")

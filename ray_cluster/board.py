@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from leaderboard import mlflow_view, records
+import tasks
+from leaderboard import mlflow_view, reading
 from leaderboard.standings import as_dicts
 from leaderboard.standings import standings as rank
 from ray_cluster.console import Exit, MissingEnvironment, data_console, print_json, say, show_error
@@ -16,12 +17,12 @@ from ray_cluster.tables import standings_table
 from ray_cluster.tracking import quiet, tracking_uri
 from suite.errors import LedgerError
 
-APP = Path(records.__file__).with_name("app.py")
+APP = Path(reading.__file__).with_name("app.py")
 
 
 def show_standings(runs: Path, race: str | None, as_json: bool) -> Exit:
     """Print every table of the board, or those of one race."""
-    survey = records.survey(runs)
+    survey = reading.survey(runs)
     for notice in survey.notices:  # a damaged ledger is missing from the table, which a reader must know
         show_error(LedgerError(notice.came, notice.expected, notice.todo))
     tables = rank(one for one in survey.trials if race in (None, one.spec.race))
@@ -53,7 +54,8 @@ def run_board(runs: Path, port: int) -> Exit:
         say(line)
     command = [sys.executable, "-m", "streamlit", "run", str(APP), f"--server.port={port}"]
     quiet = ["--browser.gatherUsageStats=false", "--server.address=127.0.0.1"]
-    environment = {**os.environ, "DERBY_RUNS": str(runs.absolute())}
+    # The board imports no tasks; it is told where they lie, so that it can show what a baseline looks like.
+    environment = {**os.environ, "DERBY_RUNS": str(runs.absolute()), "DERBY_TASKS": str(tasks.HERE)}
     code = subprocess.run([*command, *quiet], env=environment, check=False).returncode
     return Exit.OK if code in (0, -2, 130) else Exit.INTERNAL
 

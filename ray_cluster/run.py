@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from leaderboard import records
+from leaderboard import reading
 from leaderboard.standings import as_dicts
 from leaderboard.standings import standings as rank
 from ray_cluster.actors import Ended, JudgeMaker
@@ -131,7 +131,7 @@ def _lines(order: TrialOrder) -> int:
 
 def show_results(race: Race, trials: Sequence[Progress], as_json: bool) -> bool:
     """The race's trials and standings on stdout; False if a ledger is damaged, which is said."""
-    survey = records.survey(race.folder.runs)
+    survey = reading.survey(race.folder.runs)
     tables = rank([one for one in survey.trials if one.spec.race == race.resolved.card.name])
     damaged = [one for one in survey.notices if one.ledger.is_relative_to(race.folder.path)]
     for notice in damaged:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from leaderboard.records import TrialRecord, load
+from leaderboard.reading import load
+from leaderboard.records import TrialRecord
 from suite.events import ChampionMeasured, Event, TrialStarted
 from suite.judge.judge import Judge
 from suite.ledger import read
@@ -67,10 +68,15 @@ def main(arguments: list[str] | None = None) -> None:
     records = [record for record in load(runs) if record.spec.race == "demo" and record.champion is not None]
     if not records:
         sys.exit(f"no finished demo race under {runs}\n  expected: its ledgers\n  do: make demo")
-    rows: list[Row] = [starter_row(records[0])]
-    rows += [(record.spec.method.name, record.champion.evaluation) for record in records if record.champion is not None]
-    raw: dict[str, JsonValue] = {name: evaluation.model_dump(mode="json") for name, evaluation in rows}
-    keep("champions", table(rows), raw)
+    lines: list[str] = []
+    raw: dict[str, JsonValue] = {}
+    for name in sorted({record.spec.task for record in records}):
+        raced = [record for record in records if record.spec.task == name]
+        rows: list[Row] = [starter_row(raced[0])]
+        rows += [(one.spec.method.name, one.champion.evaluation) for one in raced if one.champion is not None]
+        lines += [f"{name}:", *table(rows)]
+        raw[name] = {method: evaluation.model_dump(mode="json") for method, evaluation in rows}
+    keep("champions", lines, raw)
 
 
 if __name__ == "__main__":

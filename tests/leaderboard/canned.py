@@ -33,6 +33,7 @@ from suite.types import (
     Measurement,
     MethodSpec,
     ModelSpec,
+    Prediction,
     SourceFile,
     Spec,
     Spent,
@@ -49,6 +50,8 @@ TASK = "gqa_paged_decode_h32_kv4_d128_ps1"
 DEVICE = "AMD EPYC 9B45, 2 cores"
 TUNER = ModelSpec(provider="tuner", name="tuner")
 LLM = ModelSpec(provider="openai", name="large-1", effort="high")
+USAGE = Usage(input=2400, output=900, cached=1200, reasoning=300)
+"""Of every model call."""
 SEARCH = tuple(Workload(uuid=f"search-{n}", split=Split.SEARCH, axes={"batch_size": n}) for n in (1, 4, 8))
 HELDOUT = tuple(Workload(uuid=f"heldout-{n}", split=Split.HELDOUT, axes={"batch_size": n}) for n in (2, 3, 7))
 
@@ -72,6 +75,14 @@ class Plan:
     noise: float = 0.01
     options: dict[str, JsonValue] = field(default_factory=dict)
     launches: int = 3
+    task: str = TASK
+    task_digest: str = "a" * 64
+    usd: float | None = None
+    """Price of a model call; None: unknown, as it is for a model without one."""
+    predicted: Sequence[Prediction | None] = ()
+    """What the method expected of candidate 1, 2, …"""
+    helper: bool = False
+    """Every candidate has a second file."""
 
 
 def trial_spec(plan: Plan) -> TrialSpec:
@@ -79,8 +90,8 @@ def trial_spec(plan: Plan) -> TrialSpec:
         edition=plan.edition,
         race=plan.race,
         method=MethodSpec(name=plan.method, target=f"methods.{plan.method}:Method", options=plan.options),
-        task=TASK,
-        task_digest="a" * 64,
+        task=plan.task,
+        task_digest=plan.task_digest,
         brief_digest="b" * 64,
         lane="cpu",
         device=DEVICE,
@@ -95,7 +106,7 @@ def trial_spec(plan: Plan) -> TrialSpec:
     )
 
 
-def candidate(number: int) -> Candidate:
+def candidate(number: int, helper: bool = False) -> Candidate:
     source = f"""// candidate {number}
 #include <cstdint>
 constexpr int kHeadsPerPass = {2**number % 17};  // tune: heads_per_pass in {{1, 2, 4, 8, 16}}
@@ -106,7 +117,8 @@ extern "C" int run(const uint16_t* q, float* out, int64_t batch_size) {{
 }}
 """
     spec = Spec(language=Language.CPP, entry_point="kernel.cpp::run", binding="c")
-    return Candidate(spec=spec, sources=(SourceFile(path="kernel.cpp", content=source),))
+    second = SourceFile(path="helper.h", content=f"#pragma once\nconstexpr int kLanes = {4 + number % 2};\n")
+    return Candidate(spec=spec, sources=(SourceFile(path="kernel.cpp", content=source), *([second] if helper else [])))
 
 
 def measurement(workload: Workload, speed: Speed, plan: Plan, launches: int, rng: random.Random) -> Measurement:
@@ -145,8 +157,8 @@ def evaluation(plan: Plan, source: Candidate, speed: Speed, tier: Tier = Tier.SE
     pairs = zip(workloads, speeds, strict=True)
     return Evaluation(
         candidate=source.id,
-        definition=TASK,
-        task_digest="a" * 64,
+        definition=plan.task,
+        task_digest=plan.task_digest,
         tier=tier,
         lane="cpu",
         device=DEVICE,
@@ -173,27 +185,34 @@ def events(plan: Plan) -> list[Event]:
     made: list[Event] = [
         TrialStarted(
             trial=trial,
-            starter=candidate(0),
+            starter=candidate(0, plan.helper),
             environment={"cpu": DEVICE, "kernel": "6.1", "g++": "12.2.0", "torch": "2.13.0", "git": "0123abc"},
             heldout_commitment="c" * 64,
         )
     ]
-    spent = Spent(usd=0.0 if plan.model is None or not plan.model.is_llm else None)
+    spent = Spent()
     for number, speed in enumerate(plan.speeds):
         if number:
             spent = spent.model_copy(update={"evaluations": number, "wall_s": 6.5 * number})
         if number and plan.model is not None:
-            made += _call(number, spent := _charged(spent))
+            spent = _charged(spent, plan)
+            made += _call(number, spent, plan)
         made.append(_evaluated(plan, number, speed, spent))
     return made + (_ending(plan, spent) if plan.finished else [])
 
 
-def _charged(spent: Spent) -> Spent:
-    usage = spent.usage + Usage(input=2400, output=900, cached=1200, reasoning=300)
-    return spent.model_copy(update={"calls": spent.calls + 1, "usage": usage})
+def price(plan: Plan) -> float | None:
+    """Of one call: stand-ins are free, a model costs what the plan says."""
+    return plan.usd if plan.model is not None and plan.model.is_llm else 0.0
 
 
-def _call(number: int, spent: Spent) -> list[Event]:
+def _charged(spent: Spent, plan: Plan) -> Spent:
+    usage, usd = spent.usage + USAGE, price(plan)
+    total = None if usd is None or spent.usd is None else spent.usd + usd
+    return spent.model_copy(update={"calls": spent.calls + 1, "usage": usage, "usd": total})
+
+
+def _call(number: int, spent: Spent, plan: Plan) -> list[Event]:
     request = f"{number:064x}"
     messages = (Message(role="system", content="You write kernels."), Message(role="user", content="Faster, please."))
     return [
@@ -203,8 +222,8 @@ def _call(number: int, spent: Spent) -> list[Event]:
             request=request,
             messages=messages,
             reply=f"```cpp\n{candidate(number).text()}```",
-            usage=Usage(input=2400, output=900, cached=1200, reasoning=300),
-            usd=None,
+            usage=USAGE,
+            usd=price(plan),
             seconds=1.5,
             spent=spent,
         ),
@@ -212,13 +231,14 @@ def _call(number: int, spent: Spent) -> list[Event]:
 
 
 def _evaluated(plan: Plan, number: int, speed: Speed, spent: Spent) -> Evaluated:
-    source = candidate(number)
+    source = candidate(number, plan.helper)
     return Evaluated(
         number=number,
         candidate=source,
-        parent=candidate(0).id if number else None,
+        parent=candidate(0, plan.helper).id if number else None,
         note="" if number else "starter",
         evaluation=evaluation(plan, source, speed),
+        predicted=plan.predicted[number - 1] if 0 < number <= len(plan.predicted) else None,
         spent=spent,
     )
 
@@ -229,7 +249,7 @@ def _ending(plan: Plan, spent: Spent) -> list[Event]:
     if not timed:
         return [ended, TrialFinished(reason="nothing passed", champion=None, spent=spent)]
     best, number = max(timed)
-    champion = candidate(-number)
+    champion = candidate(-number, plan.helper)
     verdict = evaluation(plan, champion, best if plan.champion is None else plan.champion, Tier.CHAMPION)
     return [
         ended,

@@ -5,38 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from leaderboard import frames, words
-from leaderboard.records import load, survey
+from leaderboard.reading import load, survey
 from leaderboard.standings import standings
 from suite.types import Status
 from tests.leaderboard import canned
 from tests.leaderboard.canned import LLM, Plan
-
-APP = Path(__file__).parents[2] / "leaderboard" / "app.py"
-
-
-@pytest.fixture
-def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("DERBY_RUNS", str(tmp_path))
-    return tmp_path
-
-
-def page(name: str = "", **query: str) -> AppTest:
-    # AppTest can only switch to pages that are files, so the second page is run by itself.
-    script = f"from leaderboard import {name}_page\n{name}_page.show()\n"
-    app = AppTest.from_string(script, default_timeout=120) if name else AppTest.from_file(APP, default_timeout=120)
-    for key, text in query.items():
-        app.query_params[key] = text
-    app.run()
-    assert not app.exception
-    return app
-
-
-def texts(app: AppTest) -> str:
-    found = [*app.info, *app.warning, *app.error, *app.caption, *app.code, *app.markdown]
-    return "\n".join(str(item.value) for item in found)
+from tests.leaderboard.pages import charts, page, texts
 
 
 def test_no_race_yet_says_what_to_do(runs: Path) -> None:
@@ -105,17 +81,6 @@ def test_a_trials_page_shows_its_candidates_and_workloads(runs: Path) -> None:
     assert f"derby check {canned.TASK} champion.cpp" in texts(app)
 
 
-def test_the_source_of_any_candidate_can_be_read_and_compared(runs: Path) -> None:
-    canned.write(runs, Plan())
-    app = page("trial", trial=load(runs)[0].id)
-    assert "3: 1.3" in str(app.selectbox(key="candidate").value)
-    app.selectbox(key="candidate").select_index(1).run()
-    assert canned.candidate(1).text().strip() in [code.value for code in app.code]
-    assert "was not declared in this scope" in texts(app)
-    app.segmented_control(key="view").set_value("changes from the starter").run()
-    assert any(code.value.startswith("--- candidate 0/kernel.cpp") for code in app.code)
-
-
 def test_a_dead_link_says_so(runs: Path) -> None:
     canned.write(runs, Plan())
     app = page("trial", trial="no-such-trial")
@@ -144,3 +109,26 @@ def test_every_state_of_a_trial_has_a_page(runs: Path, plan: Plan) -> None:
     canned.write(runs, plan)
     trial = load(runs)[0]
     assert page("trial", trial=trial.id).metric[3].value == trial.state.value
+
+
+def test_methods_are_compared_against_every_axis(runs: Path) -> None:
+    for plan in canned.demo(2):
+        canned.write(runs, plan)
+    app = page()
+    assert charts(app) == 2 and "median over seeds" in texts(app)
+    app.segmented_control(key="axis").set_value("tokens").run()
+    assert "tpe has used no tokens" in texts(app) and charts(app) == 2
+    app.segmented_control(key="lines").set_value("every seed").run()
+    assert charts(app) == 2 and "median over seeds" not in texts(app)
+
+
+def test_an_unknown_price_is_said_in_place_of_a_chart(runs: Path) -> None:
+    canned.write(runs, Plan(model=LLM))
+    app = page(axis="USD")
+    assert "price of large-1 (high) is unknown" in app.info[0].value and charts(app) == 1
+
+
+def test_where_nothing_was_paid_there_is_nothing_to_draw(runs: Path) -> None:
+    for plan in canned.demo(1):
+        canned.write(runs, plan)
+    assert "no candidate shown here has used any dollars" in page(axis="USD").info[0].value

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard.records import IMPORTED, Notice, State, TrialRecord, load, read_trial, survey
+from leaderboard.reading import IMPORTED, Notice, load, read_trial, survey
+from leaderboard.records import State, TrialRecord
 from suite.events import TrialFinished, TrialResumed, TrialSuspended
 from suite.ledger import Ledger
 from suite.score import ZERO, score

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leaderboard.records import TrialRecord, load
+from leaderboard.reading import load
+from leaderboard.records import TrialRecord
 from leaderboard.standings import Partition, Row, Table, as_dicts, over_trials, standings
 from suite.score import ZERO, Estimate, over_seeds
 from suite.types import Budget, Status

@@ -64,3 +64,17 @@ def test_budget_and_options_name_only_what_is_set() -> None:
 
 def test_every_ending_has_words() -> None:
     assert words.ENDINGS.keys() == set(Status)
+
+
+@pytest.mark.parametrize("letter", ["\x1b", "\u202e", "\u2066", "\u200b", "\r", "\x00"])
+def test_marks_that_deceive_the_eye_become_visible(letter: str) -> None:
+    assert words.plain(f"a{letter}b") == f"a⟨{ord(letter):04X}⟩b"
+
+
+def test_plain_leaves_what_is_plain() -> None:
+    text = "für x × 2;\n\tnächste Zeile 中 🏁"
+    assert words.plain(text) == text
+
+
+def test_the_price_of_one_call_has_three_digits() -> None:
+    assert (words.cents(0.012345), words.cents(0.0), words.cents(None)) == ("$0.0123", "$0", "unknown")
