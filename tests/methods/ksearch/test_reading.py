@@ -21,14 +21,10 @@ KEYS = (
     *("action", "title", "difficulty_1_to_5", "score_0_to_1", "expected_vs_baseline_factor", "op", "ops", "children"),
     *("solution_ref", "solution_id", "eval", "metrics", "score", "status", "node", "patch"),
 )
-ANY = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(KEYS),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=4), inner, max_size=5)
-    ),
-    max_leaves=10,
-)
-FIELDS = st.fixed_dictionaries({}, optional=dict.fromkeys(KEYS, ANY))
+LEAF = st.sampled_from(["", "a", "7", "nan", "\ud800", "passed", None, True, 0, -3, 4.5, 99, 1e999, 10**400])
+SMALL = LEAF | st.dictionaries(st.sampled_from(KEYS), LEAF, max_size=4) | st.lists(LEAF, max_size=2)
+ANY = SMALL | st.dictionaries(st.sampled_from(KEYS), SMALL, max_size=3)
+FIELDS = st.dictionaries(st.sampled_from(KEYS), ANY, max_size=8)
 NAMES = st.sampled_from(["root", "a", "b", "c", "nowhere", ""])
 OPS = st.fixed_dictionaries(
     {"op": st.sampled_from(["update_node", "insert_node", "split_node", "delete_node", "move"]) | ANY},
