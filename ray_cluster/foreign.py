@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -30,10 +31,12 @@ def resolve_method(name: str, options: Mapping[str, JsonValue]) -> MethodSpec:
 
 
 def _ask(name: str, options: Mapping[str, JsonValue], folder: str) -> str:
+    question = json.dumps({"name": name, "options": dict(options)})
+    leash, held = os.pipe()  # closed when we die, or are done: then nothing is left over there
     try:
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "methods", folder],
-            input=json.dumps({"name": name, "options": dict(options)}),
+            [sys.executable, "-P", "-m", "methods", folder, question],
+            stdin=leash,
             capture_output=True,
             text=True,
             errors="replace",
@@ -46,6 +49,9 @@ def _ask(name: str, options: Mapping[str, JsonValue], folder: str) -> str:
         raise MethodError(
             f"the method {name!r} was not imported within {PATIENCE_S:g} s", "a module that loads", "mend the module"
         ) from None
+    finally:
+        os.close(leash)
+        os.close(held)
     return done.stdout
 
 

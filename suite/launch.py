@@ -33,28 +33,44 @@ KEPT = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH")
 class MethodProcess:
     """A method at work: a keeper and, beneath it, the method, in a session and process group of their own."""
 
-    def __init__(self, method: MethodSpec, seed: int, folder: Path, url: str, token: str) -> None:
-        """Start it; `folder` is the trial's, in which scratch/ is made anew. `url` and `token` are the gateway's."""
+    def __init__(
+        self,
+        method: MethodSpec,
+        seed: int,
+        folder: Path,
+        door: tuple[str, str],
+        without: frozenset[str] = frozenset(),
+    ) -> None:
+        """Start it; `folder` is the trial's, in which scratch/ is made anew. `door`: the gateway's address and token.
+
+        `without` leaves walls out, see `suite.confine.lay`.
+        """
         scratch = folder / "scratch"
         _make_anew(scratch)
         self._log = folder / "method.log"
+        self._log.touch()
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "suite.host"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=scratch,
-            env=_environment(seed, scratch, url, token),
+            env=_environment(seed, scratch, door),
             start_new_session=True,
         )
         self._handle = os.pidfd_open(self._process.pid)
         self._pump = threading.Thread(target=self._copy, name="method-log", daemon=True)
         self._pump.start()
-        order = json.dumps({"target": method.target, "options": method.options})
+        order = json.dumps({"target": method.target, "options": method.options, "without": sorted(without)})
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):  # it died at once; its exit code says so
             self._process.stdin.write(order.encode() + b"\n")
             self._process.stdin.flush()
+
+    @property
+    def pid(self) -> int:
+        """The keeper's."""
+        return self._process.pid
 
     def wait(self, timeout_s: float) -> bool:
         """Whether it has ended; waits for that at most `timeout_s`."""
@@ -117,11 +133,11 @@ def bare_environment(home: Path) -> dict[str, str]:
     }
 
 
-def _environment(seed: int, scratch: Path, url: str, token: str) -> dict[str, str]:
+def _environment(seed: int, scratch: Path, door: tuple[str, str]) -> dict[str, str]:
     return {
         **bare_environment(scratch),
         "PYTHONHASHSEED": str(seed % 2**32),
         "PYTHONUNBUFFERED": "1",
-        GATEWAY: url,
-        TOKEN: token,
+        GATEWAY: door[0],
+        TOKEN: door[1],
     }

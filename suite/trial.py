@@ -151,9 +151,9 @@ def _search(order: TrialOrder, ledger: Ledger, bench: TrialBench, stop: threadin
 
 def _life(order: TrialOrder, bench: TrialBench, stop: threading.Event) -> MethodEnded:
     """One start of the method, to its end."""
-    with serve(bench) as (url, token):
+    with serve(bench) as door:
         bench.start()
-        process = MethodProcess(order.spec.method, order.spec.seed, order.folder, url, token)
+        process = MethodProcess(order.spec.method, order.spec.seed, order.folder, door)
         try:
             _follow(process, bench, stop)
         finally:

@@ -20,8 +20,6 @@ import wire
 import worker
 from walls import cgroup, namespaces, reaper, syscalls
 
-CAT = "/bin/cat"
-"""Waits for the end of its standard input, and is on every Linux."""
 TASKS = 64
 """Most processes and threads of a candidate, beyond the threads it is given."""
 
@@ -42,34 +40,20 @@ def run(order: dict, fds: list[int]) -> None:
     profile["scratch"] = namespaces.mount_scratch(order["scratch"]) if separate else "folder"
     # Not later: /proc, which says where our group is, becomes the namespace's own.
     group = None if "cgroup" in order["without"] else cgroup.make(os.getpid(), TASKS + order["threads"])
-    life, held = os.pipe()
-    init = _start_init(life) if separate else 0
+    init, held = namespaces.start_init() if separate else (0, None)
     candidate = os.fork()
     if candidate == 0:
         channel.close()
-        os.close(held)
+        if held is not None:
+            os.close(held)
         worker.run(order, [fds[0], *fds[2:]], separate)
-    for fd in (life, fds[0], *fds[2:]):
+    for fd in (fds[0], *fds[2:]):
         os.close(fd)
     # While the candidate's process sets itself up: moving a process between groups may wait for the whole kernel.
     profile["pids"] = cgroup.enter(group, candidate)
     words = sandbox.in_words(profile)
     channel.send(wire.pack(wire.Message(wire.Kind.STARTED, number=init, code=candidate, text=words)))
     _watch(channel, init, candidate)
-
-
-def _start_init(life: int) -> int:
-    """A process that does nothing until the keeper, which alone can write to `life`, is gone.
-
-    Not a fork, which would copy the zygote's page table once more. Orphans are reaped by the kernel, since SIGCHLD is
-    ignored (which survives exec).
-    """
-    actions = [(os.POSIX_SPAWN_DUP2, life, 0), (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
-    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    try:
-        return os.posix_spawn(CAT, [CAT], {}, file_actions=[*actions, (os.POSIX_SPAWN_DUP2, 1, 2)])
-    finally:
-        signal.signal(signal.SIGCHLD, before)
 
 
 def _watch(channel: socket.socket, init: int, candidate: int) -> None:

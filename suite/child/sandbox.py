@@ -6,11 +6,9 @@ last seccomp, which refuses most of what the layers before it need. No foreign c
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
 import signal
-import struct
 import sys
 from pathlib import Path
 
@@ -61,15 +59,7 @@ def _filter_system_calls(processes: bool) -> str:
     machine = os.uname().machine
     if machine not in seccomp.MACHINES:
         return "none"
-    code = seccomp.program(machine, os.getpid(), processes)
-    buffer = ctypes.create_string_buffer(code, len(code))
-    filter_program = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(buffer))
-    try:
-        # Without SPEC_ALLOW older kernels would slow the candidate down by a speculation barrier.
-        syscalls.syscall(
-            seccomp.MACHINES[machine][2], seccomp.SET_MODE_FILTER, seccomp.SPEC_ALLOW, ctypes.c_char_p(filter_program)
-        )
-    except OSError:
+    if not seccomp.enforce(seccomp.program(machine, os.getpid(), processes)):
         return "none"
     return "processes allowed" if processes else "threads only"
 

@@ -1,20 +1,26 @@
-"""Seccomp: the system calls a kernel has no use for fail with EPERM, by a filter written out here.
+"""Seccomp: the system calls that code nobody trusts has no use for fail with EPERM, by a filter written out here.
 
-A candidate may start threads and nothing else. Whatever could continue its stopped process from inside is refused as
-well: a POSIX timer or an asynchronous descriptor can be told to send SIGCONT, which would undo the judge's SIGSTOP.
-So is what makes the kernel work while the process is stopped (hundreds of timers that expire in the baseline's turn,
-writing out the whole machine's files), and priorities: a starved thread holds up the signal that stops all.
+A candidate may start threads and nothing else, a compiler processes too; a method's filter is in `method_filter`.
+Whatever could continue a candidate's stopped process from inside is refused as well: a POSIX timer or an asynchronous
+descriptor can be told to send SIGCONT, which would undo the judge's SIGSTOP. So is what makes the kernel work while the
+process is stopped (hundreds of timers that expire in the baseline's turn, writing out the whole machine's files), and
+priorities: a starved thread holds up the signal that stops all.
 """
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import os
 import struct
 
+from . import syscalls
+
 SET_MODE_FILTER, SPEC_ALLOW = 1, 4
-LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+LOAD, JUMP_EQUAL, JUMP_AT_LEAST, JUMP_ANY_BIT, RETURN, AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
-NUMBER, ARCHITECTURE, FIRST_ARGUMENT, SECOND_ARGUMENT = 0, 4, 16, 24  # offsets in seccomp_data, low words
+NUMBER, ARCHITECTURE, FIRST_ARGUMENT, SECOND_ARGUMENT, THIRD_ARGUMENT, FOURTH_ARGUMENT = 0, 4, 16, 24, 32, 40
+"""Offsets in seccomp_data, low words."""
 X32 = 0x40000000
 CLONE_THREAD = 0x10000
 MACHINES = {"x86_64": (0, 0xC000003E, 317), "aarch64": (1, 0xC00000B7, 277)}
@@ -56,42 +62,61 @@ REFUSED = {
 }  # fmt: skip
 
 
-def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+def enforce(program: bytes) -> bool:
+    """Put a filter in force for this thread and all it starts; whether that went well. no_new_privs has been set."""
+    buffer = ctypes.create_string_buffer(program, len(program))
+    described = struct.pack("<HxxxxxxQ", len(program) // 8, ctypes.addressof(buffer))
+    number = MACHINES[os.uname().machine][2]
+    try:
+        # Without SPEC_ALLOW older kernels would slow the candidate down by a speculation barrier.
+        syscalls.syscall(number, SET_MODE_FILTER, SPEC_ALLOW, ctypes.c_char_p(described))
+    except OSError:
+        return False
+    return True
+
+
+def step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
     return struct.pack("<HBBI", code, if_true, if_false, value)
 
 
-def _refuse(number: int | None, error: int = errno.EPERM) -> bytes:
-    return b"" if number is None else _step(JUMP_EQUAL, number, 0, 1) + _step(RETURN, ERRNO | error)
+def refuse(number: int | None, error: int = errno.EPERM) -> bytes:
+    return b"" if number is None else step(JUMP_EQUAL, number, 0, 1) + step(RETURN, ERRNO | error)
 
 
-def _when(number: int, test: bytes) -> bytes:
+def when(number: int, test: bytes) -> bytes:
     """Run `test` (which ends in a verdict) for one system call."""
-    return _step(JUMP_EQUAL, number, 0, len(test) // 8) + test
+    return step(JUMP_EQUAL, number, 0, len(test) // 8) + test
 
 
-def _refuse_values(argument: int, values: tuple[int, ...]) -> bytes:
-    return _step(LOAD, argument) + b"".join(_refuse(value) for value in values) + _step(RETURN, ALLOW)
+def refuse_values(argument: int, values: tuple[int, ...]) -> bytes:
+    return step(LOAD, argument) + b"".join(refuse(value) for value in values) + step(RETURN, ALLOW)
 
 
-def _only_values(argument: int, values: tuple[int, ...]) -> bytes:
-    allowed = b"".join(_step(JUMP_EQUAL, value, 0, 1) + _step(RETURN, ALLOW) for value in values)
-    return _step(LOAD, argument) + allowed + _step(RETURN, ERRNO | errno.EPERM)
+def only_values(argument: int, values: tuple[int, ...]) -> bytes:
+    allowed = b"".join(step(JUMP_EQUAL, value, 0, 1) + step(RETURN, ALLOW) for value in values)
+    return step(LOAD, argument) + allowed + step(RETURN, ERRNO | errno.EPERM)
+
+
+def header(machine: str) -> bytes:
+    """Refuses every other architecture and leaves the number of the system call to be tested."""
+    foreign = step(JUMP_EQUAL, MACHINES[machine][1], 1, 0) + step(RETURN, ERRNO | errno.ENOSYS)
+    x32 = step(JUMP_AT_LEAST, X32, 0, 1) + step(RETURN, ERRNO | errno.ENOSYS)
+    return step(LOAD, ARCHITECTURE) + foreign + step(LOAD, NUMBER) + x32
 
 
 def program(machine: str, pid: int, processes: bool) -> bytes:
     """The filter. `pid`: the only process that may be signalled. `processes`: some may be started (compilers do)."""
-    column, architecture, _ = MACHINES[machine]
-    parts = [_step(LOAD, ARCHITECTURE), _step(JUMP_EQUAL, architecture, 1, 0), _step(RETURN, ERRNO | errno.ENOSYS)]
-    parts += [_step(LOAD, NUMBER), _step(JUMP_AT_LEAST, X32, 0, 1), _step(RETURN, ERRNO | errno.ENOSYS)]
+    column = MACHINES[machine][0]
+    parts = [header(machine)]
     if not processes:
-        parts += [_refuse(numbers[column]) for numbers in PROCESSES.values()]
+        parts += [refuse(numbers[column]) for numbers in PROCESSES.values()]
         # clone3 hides its flags behind a pointer; without it libc falls back to clone, whose flags can be read.
-        parts.append(_refuse(CLONE3[column], errno.ENOSYS))
-        thread = _step(LOAD, FIRST_ARGUMENT) + _step(JUMP_ANY_BIT, CLONE_THREAD, 1, 0)
-        parts.append(_when(CLONE[column], thread + _step(RETURN, ERRNO | errno.EPERM) + _step(RETURN, ALLOW)))
-        parts += [_when(numbers[column], _only_values(FIRST_ARGUMENT, (pid,))) for numbers in SIGNALS.values()]
-        parts.append(_when(PRLIMIT[column], _only_values(FIRST_ARGUMENT, (0, pid))))
+        parts.append(refuse(CLONE3[column], errno.ENOSYS))
+        thread = step(LOAD, FIRST_ARGUMENT) + step(JUMP_ANY_BIT, CLONE_THREAD, 1, 0)
+        parts.append(when(CLONE[column], thread + step(RETURN, ERRNO | errno.EPERM) + step(RETURN, ALLOW)))
+        parts += [when(numbers[column], only_values(FIRST_ARGUMENT, (pid,))) for numbers in SIGNALS.values()]
+        parts.append(when(PRLIMIT[column], only_values(FIRST_ARGUMENT, (0, pid))))
     for numbers, argument, values in ARGUMENTS.values():
-        parts.append(_when(numbers[column], _refuse_values(argument, values)))
-    parts += [_refuse(numbers[column]) for numbers in REFUSED.values()]
-    return b"".join(parts) + _step(RETURN, ALLOW)
+        parts.append(when(numbers[column], refuse_values(argument, values)))
+    parts += [refuse(numbers[column]) for numbers in REFUSED.values()]
+    return b"".join(parts) + step(RETURN, ALLOW)

@@ -15,11 +15,16 @@ CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = (
     0x20000000,
     1 << 30,
 )
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x8, 0x4000, 0x40000
-PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 1, 24, 36, 38, 47
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x8, 0x1000, 0x4000, 0x40000
+MNT_DETACH = 2
+AT_FDCWD, AT_RECURSIVE, MOUNT_ATTR_RDONLY = -100, 0x8000, 1
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER = 1, 4, 24, 36
+PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 38, 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
 CAPABILITY_VERSION_3 = 0x20080522
 SYS_CAPSET = {"x86_64": 126, "aarch64": 91}
+SYS_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+SYS_MOUNT_SETATTR = 442
 
 
 def _checked(result: int, name: str) -> int:
@@ -52,6 +57,34 @@ def mount(source: str, target: str, kind: str | None, flags: int, options: str =
     kind_bytes = None if kind is None else kind.encode()
     result = LIBC.mount(source.encode(), target.encode(), kind_bytes, ctypes.c_ulong(flags), options.encode() or None)
     _checked(result, f"mount on {target}")
+
+
+def unmount(target: str) -> None:
+    """Take away what is mounted there, whoever uses it. Raises `OSError`."""
+    _checked(LIBC.umount2(target.encode(), MNT_DETACH), f"umount of {target}")
+
+
+def make_read_only(target: str, *, recursive: bool) -> None:
+    """Nothing can be changed through this mount any more, by nobody (Linux 5.12). Raises `OSError`."""
+    attributes = (ctypes.c_uint64 * 4)(MOUNT_ATTR_RDONLY, 0, 0, 0)
+    flags = AT_RECURSIVE if recursive else 0
+    path = ctypes.c_char_p(target.encode())
+    syscall(SYS_MOUNT_SETATTR, AT_FDCWD, path, flags, ctypes.byref(attributes), ctypes.sizeof(attributes))
+
+
+def pivot_root(new: str, old: str) -> None:
+    """Raises `OSError`."""
+    number = SYS_PIVOT_ROOT[os.uname().machine]
+    syscall(number, ctypes.c_char_p(new.encode()), ctypes.c_char_p(old.encode()))
+
+
+def write(path: str, text: str) -> None:
+    """Write to a file of the kernel's, in one piece. Raises `OSError`."""
+    file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(file, text.encode())
+    finally:
+        os.close(file)
 
 
 def map_shared(fd: int, size: int, protection: int) -> int:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,12 @@ def attempt(action: Callable[[], str]) -> str:
         return f"did: {action()}"
     except OSError as refusal:
         return f"refused: {type(refusal).__name__}"
+
+
+def say(name: str, words: object) -> None:
+    """A line of method.log, which is all that is left of a method."""
+    sys.stdout.write(f"{name}: {words}\n")
+    sys.stdout.flush()
 
 
 @dataclass(frozen=True)
@@ -110,26 +117,27 @@ class Suicidal:
 
 @dataclass(frozen=True)
 class Idle:
-    """Does nothing for an hour, beside a child process of its own that does the same; says both process ids."""
+    """Does nothing for an hour, beside a child process of its own that does the same."""
 
     def search(self, bench: Workbench) -> None:
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
-        (bench.folder / "pids").write_text(f"{os.getpid()} {child.pid}")
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+        say("ready", "to idle")
         time.sleep(3600)
 
 
 @dataclass(frozen=True)
 class Spy:
-    """Writes into its folder what it can reach: `paths` to read and to write, its environment's names."""
+    """Says what it can reach: `paths` to read and to write, its environment's names, what its folder holds."""
 
     read: str = ""
     write: str = ""
 
     def search(self, bench: Workbench) -> None:
-        (bench.folder / "environment").write_text("\n".join(sorted(os.environ)))
-        (bench.folder / "read").write_text(attempt(lambda: Path(self.read).read_text()))
-        (bench.folder / "write").write_text(attempt(lambda: str(Path(self.write).write_text("spy"))))
-        (bench.folder / "keeper").write_text(attempt(lambda: Path(f"/proc/{os.getppid()}/environ").read_text()))
+        say("environment", " ".join(sorted(os.environ)))
+        say("folder", os.listdir(bench.folder))
+        say("read", attempt(lambda: f"{len(Path(self.read).read_text())}"))
+        say("write", attempt(lambda: str(Path(self.write).write_text("spy"))))
+        say("parent", attempt(lambda: Path(f"/proc/{os.getppid()}/environ").read_text()))
 
 
 @dataclass(frozen=True)
@@ -143,13 +151,13 @@ class Chatty:
 
 @dataclass(frozen=True)
 class Caller:
-    """Writes down which ports it can connect to."""
+    """Says which ports it can connect to."""
 
     port: str
 
     def search(self, bench: Workbench) -> None:
         for name, port in (("door", int(self.port)), ("other", 1)):
-            (bench.folder / name).write_text(attempt(lambda port=port: self._connect(port)))  # type: ignore[misc]
+            say(name, attempt(lambda port=port: self._connect(port)))  # type: ignore[misc]
 
     def _connect(self, port: int) -> str:
         with socket.create_connection(("127.0.0.1", port), timeout=10):
@@ -158,16 +166,22 @@ class Caller:
 
 @dataclass(frozen=True)
 class Daemon:
-    """Leaves a process behind that has a session of its own and no parent."""
+    """Leaves a process behind that has a session of its own, where one is granted, and no parent; may stay itself."""
+
+    stay: bool = False
 
     def search(self, bench: Workbench) -> None:
-        nap = "import os, time; open('daemon', 'w').write(str(os.getpid())); time.sleep(3600)"
+        nap = "import os, time; open('daemon', 'w').write('up'); time.sleep(3600)"
         if os.fork() == 0:
-            os.setsid()
+            with suppress(PermissionError):
+                os.setsid()
             subprocess.Popen([sys.executable, "-c", nap])
             os._exit(0)
-        while not (bench.folder / "daemon").exists() or not (bench.folder / "daemon").read_text():
+        while not (bench.folder / "daemon").exists():
             time.sleep(0.05)
+        say("daemon", "up")
+        if self.stay:
+            time.sleep(3600)
 
 
 @dataclass(frozen=True)
@@ -175,5 +189,5 @@ class Orphaning:
     """Leaves a child process behind."""
 
     def search(self, bench: Workbench) -> None:
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
-        (bench.folder / "child").write_text(str(child.pid))
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+        say("child", "up")

@@ -8,19 +8,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
+from pydantic import JsonValue
 
-from suite import confine
 from suite.launch import LOG_LIMIT, MethodProcess
 from suite.scripted import ScriptedModel
 from suite.types import Budget, MethodSpec
+from suite.walls import landlock
 from tests.suite.stage import PROBES
 from tests.suite.test_gateway import House, open_house
 
-fenced = pytest.mark.skipif(confine.abi() == 0, reason="this kernel has no landlock")
+fenced = pytest.mark.skipif(landlock.version() == 0, reason="this kernel has no landlock")
+WEAK = frozenset({"namespaces", "cgroups"})
+"""What a container without privileges refuses."""
+walls = pytest.mark.parametrize("without", [frozenset(), WEAK], ids=["all walls", "weak host"])
 
 
 @pytest.fixture
@@ -29,15 +34,20 @@ def house(tmp_path: Path) -> Iterator[House]:
         yield opened
 
 
-def start(house: House, method: str, **options: str) -> MethodProcess:
+def start(house: House, method: str, without: frozenset[str] = frozenset(), **options: JsonValue) -> MethodProcess:
     target = method if ":" in method else f"{PROBES}:{method}"
     spec = MethodSpec(name=method, target=target, options=dict(options))
-    return MethodProcess(spec, 7, house.bench.folder.parent, house.url, house.token)
+    return MethodProcess(spec, 7, house.bench.folder.parent, (house.url, house.token), without)
 
 
 def finish(process: MethodProcess) -> int:
     assert process.wait(60)
     return process.end()
+
+
+def told(process: MethodProcess) -> dict[str, str]:
+    """What a probe said so far."""
+    return dict(line.split(": ", 1) for line in process.tail().splitlines() if ": " in line)
 
 
 def until(condition: Callable[[], bool]) -> None:
@@ -66,9 +76,7 @@ def test_a_stop_is_a_clean_end(house: House) -> None:
 
 
 def test_options_reach_the_method(house: House) -> None:
-    spec = MethodSpec(name="walker", target=f"{PROBES}:Walker", options={"steps": 1})
-    process = MethodProcess(spec, 7, house.bench.folder.parent, house.url, house.token)
-    assert finish(process) == 0
+    assert finish(start(house, "Walker", steps=1)) == 0
     assert house.bench.left().evaluations == 2 and house.bench.desk.exhausted is None
 
 
@@ -92,30 +100,31 @@ def test_the_environment_is_scrubbed(house: House, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///x")
     process = start(house, "Spy")
     assert finish(process) == 0
-    names = (house.bench.folder / "environment").read_text().split()
+    names = told(process)["environment"].split()
     allowed = {"PATH", "LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "HOME", "TMPDIR", "PYTHONPATH"}
     assert set(names) <= allowed | {"PYTHONHASHSEED", "PYTHONUNBUFFERED", "DERBY_GATEWAY", "DERBY_TOKEN"}
 
 
 @fenced
-def test_the_ledger_and_everything_else_of_the_race_is_out_of_reach(house: House) -> None:
+@walls
+def test_the_ledger_and_everything_else_of_the_race_is_out_of_reach(house: House, without: frozenset[str]) -> None:
     folder = house.bench.folder.parent
     secret = folder / "secret"
     secret.write_text("seed")
     for read, write in ((secret, folder / "ledger.jsonl"), (folder / "ledger.jsonl", folder / "new")):
-        assert finish(start(house, "Spy", read=str(read), write=str(write))) == 0
-        assert (house.bench.folder / "read").read_text() == "refused: PermissionError"
-        assert (house.bench.folder / "write").read_text() == "refused: PermissionError"
-        assert (house.bench.folder / "keeper").read_text() == "refused: PermissionError"
+        process = start(house, "Spy", without, read=str(read), write=str(write))
+        assert finish(process) == 0
+        assert all(told(process)[name].startswith("refused") for name in ("read", "write", "parent"))
     assert not (folder / "new").exists()
 
 
 @fenced
-def test_its_own_code_and_folder_are_within_reach(house: House) -> None:
-    folder = house.bench.folder
-    assert finish(start(house, "Spy", read=str(Path(__file__)), write=str(folder / "mine"))) == 0
-    assert (folder / "read").read_text().startswith("did: ")
-    assert (folder / "write").read_text() == "did: 3"
+@walls
+def test_its_own_code_and_folder_are_within_reach(house: House, without: frozenset[str]) -> None:
+    process = start(house, "Spy", without, read=str(Path(__file__)), write=str(house.bench.folder / "mine"))
+    assert finish(process) == 0
+    assert told(process)["read"].startswith("did: ")
+    assert told(process)["write"] == "did: 3"
 
 
 LONE = """
@@ -128,8 +137,8 @@ class Lone:
         import beside
         try:
             beside.SECRET.read_text()
-        except PermissionError:
-            (bench.folder / "read").write_text("refused")
+        except OSError:
+            print("read: refused")
 """
 
 
@@ -145,22 +154,35 @@ def test_a_method_in_a_single_file_reaches_its_neighbours_but_not_the_races_amon
     monkeypatch.syspath_prepend(place)
     process = start(house, "lone:Lone")
     assert finish(process) == 0, process.tail()
-    assert (house.bench.folder / "read").read_text() == "refused"
+    assert told(process)["read"] == "refused"
 
 
-@pytest.mark.skipif(confine.abi() < 4, reason="this kernel's landlock does not know TCP")
-def test_only_the_door_can_be_connected_to(house: House) -> None:
-    process = start(house, "Caller", port=str(house.url.rsplit(":", 1)[1]))
+def test_a_race_within_the_methods_package_is_refused(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path.parent)
+    process = start(house, f"{tmp_path.name}:Method")
+    assert finish(process) == 1
+    assert "which the method may read" in process.tail()
+
+
+@pytest.mark.skipif(landlock.version() < 4, reason="this kernel's landlock does not know TCP")
+@walls
+def test_only_the_door_can_be_connected_to(house: House, without: frozenset[str]) -> None:
+    process = start(house, "Caller", without, port=str(house.url.rsplit(":", 1)[1]))
     assert finish(process) == 0
-    assert (house.bench.folder / "door").read_text() == "did: connected"
-    assert (house.bench.folder / "other").read_text() == "refused: PermissionError"
+    assert told(process)["door"] == "did: connected"
+    assert told(process)["other"] == "refused: PermissionError"
 
 
-def test_its_folder_is_made_anew_at_every_start(house: House) -> None:
+@walls
+def test_its_folder_is_made_anew_at_every_start(house: House, without: frozenset[str]) -> None:
     house.bench.folder.mkdir()
     (house.bench.folder / "leftover").write_text("x")
-    finish(start(house, "Spy"))
-    assert not (house.bench.folder / "leftover").exists()
+    process = start(house, "Spy", without)
+    assert finish(process) == 0
+    assert told(process)["folder"] == "[]"
 
 
 def test_folders_nested_deeper_than_python_recurses_are_removed_too(house: House) -> None:
@@ -176,38 +198,52 @@ def test_folders_nested_deeper_than_python_recurses_are_removed_too(house: House
     assert not (house.bench.folder / "d").exists()
 
 
-def test_a_daemon_of_the_method_ends_with_it(house: House) -> None:
-    process = start(house, "Daemon")
-    assert finish(process) == 0, process.tail()
-    assert gone(int((house.bench.folder / "daemon").read_text()))
-
-
 def test_a_flood_of_words_is_cut_and_blocks_nobody(house: House) -> None:
     process = start(house, "Chatty")
     assert finish(process) == 0
     assert (house.bench.folder.parent / "method.log").stat().st_size == LOG_LIMIT
 
 
-def pids(house: House) -> list[int]:
-    file = house.bench.folder / "pids"
-    until(lambda: file.exists() and len(file.read_text().split()) == 2)
-    return [int(word) for word in file.read_text().split()]
+def family(process: MethodProcess, word: str) -> list[int]:
+    """The method's process and all below it, once it has said this word."""
+    until(lambda: word in told(process))
+    return [each.pid for each in psutil.Process(process.pid).children(recursive=True)]
 
 
-def test_ending_a_method_ends_its_children_too(house: House) -> None:
-    process = start(house, "Idle")
-    members = pids(house)
+@walls
+def test_a_daemon_of_the_method_ends_with_it(house: House, without: frozenset[str]) -> None:
+    process = start(house, "Daemon", without, stay=True)
+    members = family(process, "daemon")
+    assert len(members) >= 2
+    assert process.end() == 128 + signal.SIGTERM, process.tail()
+    assert all(map(gone, members))
+
+
+@walls
+def test_ending_a_method_ends_its_children_too(house: House, without: frozenset[str]) -> None:
+    process = start(house, "Idle", without)
+    members = family(process, "ready")
     assert not process.wait(0)
-    assert process.end() != 0
-    until(lambda: all(map(gone, members)))
+    assert process.end() == 128 + signal.SIGTERM
+    assert all(map(gone, members))
 
 
-def test_a_method_that_ends_leaves_no_child_behind(house: House) -> None:
-    process = start(house, "Orphaning")
-    assert process.wait(60)
-    child = int((house.bench.folder / "child").read_text())
-    assert process.end() == 0
-    until(lambda: gone(child))
+@walls
+def test_a_method_that_ends_leaves_no_child_behind(house: House, without: frozenset[str]) -> None:
+    for method, word in (("Orphaning", "child"), ("Daemon", "daemon")):
+        process = start(house, method, without)
+        assert process.wait(60)
+        assert process.end() == 0
+        assert told(process)[word] == "up"
+        assert not list(running(house.token))
+
+
+def running(token: str) -> Iterator[psutil.Process]:
+    """Processes that were given this token: whatever descends from a method."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get("DERBY_TOKEN") == token:
+                yield process
 
 
 PARENT = """
@@ -216,29 +252,33 @@ from pathlib import Path
 from suite.launch import MethodProcess
 from suite.types import MethodSpec
 url, token, folder, target = sys.argv[1:]
-process = MethodProcess(MethodSpec(name="m", target=target), 1, Path(folder), url, token)
+process = MethodProcess(MethodSpec(name="m", target=target), 1, Path(folder), (url, token))
+print(process.pid, flush=True)
 time.sleep(3600)
 """
 
 
 def test_nothing_outlives_a_killed_trial(house: House) -> None:
     arguments = [house.url, house.token, str(house.bench.folder.parent), f"{PROBES}:Idle"]
-    with subprocess.Popen([sys.executable, "-c", PARENT, *arguments]) as parent:
+    with subprocess.Popen([sys.executable, "-c", PARENT, *arguments], stdout=subprocess.PIPE) as parent:
         try:
-            members = pids(house)
-            keeper = psutil.Process(members[0]).ppid()
-            assert psutil.Process(keeper).ppid() == parent.pid
+            log = house.bench.folder.parent / "method.log"
+            until(lambda: log.exists() and b"ready" in log.read_bytes())
+            members = list(running(house.token))
+            assert len(members) >= 3
         finally:
             parent.kill()
-    until(lambda: all(map(gone, [*members, keeper])))
+    until(lambda: not list(running(house.token)))
 
 
-def test_a_method_dies_with_its_keeper(house: House) -> None:
-    process = start(house, "Idle")
-    method, _ = pids(house)
-    os.kill(psutil.Process(method).ppid(), signal.SIGKILL)
-    assert process.wait(60) and process.end() == -9
-    until(lambda: gone(method))
+def test_everything_dies_with_the_keeper(house: House) -> None:
+    for method, word in (("Idle", "ready"), ("Daemon", "daemon")):
+        process = start(house, method, stay=True) if method == "Daemon" else start(house, method)
+        members = family(process, word)
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.wait(60) and process.end() == -9
+        until(lambda members=members: all(map(gone, members)))  # type: ignore[misc]
+        assert not list(running(house.token))
 
 
 def test_a_killed_method_is_told_from_a_failed_one(house: House) -> None:
