@@ -1,7 +1,8 @@
 """Checkpoints of OpenEvolve: which are sound, and a clean copy of one to go on from.
 
 The package writes them file by file. Loading one without metadata starts over in silence, loading one that lacks a
-program loses it, and every program file that lies about is loaded, wanted or not.
+program loses it, and every program file that lies about is loaded, wanted or not. When its workers are dead it takes
+the run for finished and writes one more, numbered as if every iteration had been done: that one is left alone.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+
+from methods.openevolve.settings import WITHOUT_END
 
 KEPT = 3
 """Newest checkpoints of an attempt that are kept; each holds the whole database."""
@@ -23,7 +26,8 @@ def iteration(checkpoint: Path) -> int:
 
 def of(attempt: Path) -> list[Path]:
     """The checkpoints of an attempt, sound or not, the newest first."""
-    return sorted((attempt / "checkpoints").glob("checkpoint_*"), key=iteration, reverse=True)
+    every = (attempt / "checkpoints").glob("checkpoint_*")
+    return sorted((one for one in every if iteration(one) < WITHOUT_END), key=iteration, reverse=True)
 
 
 def prune(attempt: Path) -> None:

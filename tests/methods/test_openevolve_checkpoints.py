@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from methods.openevolve import checkpoints
+from methods.openevolve.settings import WITHOUT_END
 
 IDS = ("a", "b", "c")
 
@@ -28,6 +29,7 @@ def test_the_newest_of_all_attempts_is_taken(tmp_path: Path) -> None:
     write(tmp_path, 0, 9)
     last = write(tmp_path, 1, 10)
     write(tmp_path, 2, 2)
+    write(tmp_path, 2, WITHOUT_END + 2)  # of a run whose workers are dead
     assert checkpoints.newest(tmp_path) == last
 
 
