@@ -1,5 +1,5 @@
 # One command each; all of them set up what they need.
-#   make demo       two methods race on this machine; prints the standings
+#   make demo       four methods race on two tasks on this machine; prints the standings
 #   make test       the fast tests (under three minutes)
 #   make test-all   the slow ones too: every test that needs no GPU (what CI runs)
 #   make check      the one check: format, lint, types, architecture, fast tests

@@ -1,4 +1,4 @@
-"""`derby demo`: two methods on one kernel on this machine, without key, GPU or network."""
+"""`derby demo`: four methods on two tasks on this machine, without key, GPU or network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CARD = CARDS / "demo.toml"
 
 def run_demo(runs: Path, fresh: bool) -> Exit:
     """Race the demo card, print its standings, say how to see more."""
-    say("derby demo: best_of_n and tpe tune a real attention kernel; every candidate is built, judged and timed here")
+    say("derby demo: four methods search on two real kernels; every candidate is built, judged and timed here")
     code = run_card(CARD, runs, fresh, as_json=False)
     if code in (Exit.OK, Exit.FAILED):
         say("\nThe tuner is no language model: it turns the dials that the starter declares. To look closer:")

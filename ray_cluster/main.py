@@ -30,7 +30,7 @@ RUNS = Path("runs")
 
 @app.command()
 def demo(runs: Runs = RUNS, fresh: Fresh = False) -> None:
-    """Race two methods on one kernel on this machine, about three minutes, then show the standings."""
+    """Race four methods on two tasks on this machine, under five minutes, then show the standings."""
     from ray_cluster.demo import run_demo
 
     raise typer.Exit(run_demo(runs, fresh))
