@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from suite.client import GATEWAY, TOKEN, GatewayBench
+from suite.door import TaskReply
 from suite.errors import BudgetExhausted, InfraError, ModelError, Stopped
 from suite.events import Evaluated, Message
 from suite.ledger import read
@@ -114,6 +118,36 @@ def test_one_client_serves_many_threads(house: House, bench: GatewayBench) -> No
     for thread in threads:
         thread.join()
     assert told == ["a reply"] * 30
+
+
+@contextmanager
+def one_answer_a_connection(reply: bytes) -> Iterator[str]:
+    """A server that promises to keep each connection and closes it after one answer; yields its address."""
+
+    def answer() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(reply), reply))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def test_an_idle_connection_that_was_cut_is_opened_anew(tmp_path: Path) -> None:
+    told = TaskReply(brief="b", starter=STARTER, language=STARTER.spec.language, seed=0, folder=tmp_path, concurrency=1)
+    with one_answer_a_connection(told.model_dump_json().encode()) as url, GatewayBench(url, "x") as bench:
+        for _ in range(3):
+            with pytest.raises(ValidationError):  # it has been answered, if with a task
+                bench.left()
 
 
 def test_a_foreign_framework_finds_the_door_in_its_environment(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
