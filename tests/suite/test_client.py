@@ -121,8 +121,9 @@ def test_one_client_serves_many_threads(house: House, bench: GatewayBench) -> No
 
 
 @contextmanager
-def one_answer_a_connection(reply: bytes) -> Iterator[str]:
-    """A server that promises to keep each connection and closes it after one answer; yields its address."""
+def one_answer_a_connection(reply: bytes) -> Iterator[tuple[str, threading.Semaphore]]:
+    """A server that closes each connection after one answer, unasked; yields its address and a count of these ends."""
+    cut = threading.Semaphore(0)
 
     def answer() -> None:
         while True:
@@ -133,19 +134,21 @@ def one_answer_a_connection(reply: bytes) -> Iterator[str]:
             with connection:
                 connection.recv(1 << 16)
                 connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(reply), reply))
+            cut.release()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=answer)
         thread.start()
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", cut
         listener.shutdown(socket.SHUT_RDWR)
         thread.join()
 
 
 def test_an_idle_connection_that_was_cut_is_opened_anew(tmp_path: Path) -> None:
     told = TaskReply(brief="b", starter=STARTER, language=STARTER.spec.language, seed=0, folder=tmp_path, concurrency=1)
-    with one_answer_a_connection(told.model_dump_json().encode()) as url, GatewayBench(url, "x") as bench:
+    with one_answer_a_connection(told.model_dump_json().encode()) as (url, cut), GatewayBench(url, "x") as bench:
         for _ in range(3):
+            cut.acquire()
             with pytest.raises(ValidationError):  # it has been answered, if with a task
                 bench.left()
 
