@@ -12,7 +12,7 @@ import random
 HIDDEN = 128
 MASKS = ("full", "random", "padded", "empty")
 DIM_STEP = 32
-MOST_ELEMENTS = 1 << 21
+MOST_ELEMENTS = 3 << 19
 
 
 def axes(params: dict) -> dict[str, int]:
@@ -26,7 +26,7 @@ def axes(params: dict) -> dict[str, int]:
 
 
 def heldout_params(draw: dict, rng: random.Random) -> dict:
-    """Parameters from one draw; seq_len is cut so that the input has at most `MOST_ELEMENTS` elements (8 MB)."""
+    """Parameters from one draw; seq_len is cut so that the input has at most `MOST_ELEMENTS` elements (6 MB)."""
     longest = math.isqrt(MOST_ELEMENTS // (draw["batch_size"] * draw["dim"]))
     return {**draw, "seq_len": min(draw["seq_len"], longest)}
 
