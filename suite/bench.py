@@ -35,7 +35,12 @@ from suite.workbench import EditFormat, Feedback, Left, Model, Reply
 REPEATS = 20
 """Repeated candidates in a row that end a trial."""
 
+CALLS = 500
+"""Model calls in a row, without a candidate among them, that end a trial: a budget of evaluations alone never would."""
+
 NOTE_LIMIT = 2000
+
+STALL_S = 600.0
 
 
 class TrialOrder(Frozen):
@@ -51,6 +56,8 @@ class TrialOrder(Frozen):
     folder: Path
     heldout: tuple[Workload, ...]
     heldout_commitment: str
+    stall_s: float = STALL_S
+    """A method that for so long neither gets an answer nor waits for one is ended."""
 
     @property
     def scratch(self) -> Path:
@@ -85,7 +92,7 @@ class TrialBench:
         self._task, self._evaluator, self._stop = order.task, evaluator, stop
         self._asker = _asker(order, desk, model)
         self._judging: dict[str, threading.Event] = {}
-        self._repeats = 0
+        self._repeats = self._calls = 0
 
     @classmethod
     def over(
@@ -103,6 +110,7 @@ class TrialBench:
     ) -> Feedback:
         """See `Workbench.evaluate`. Concurrent calls for the same candidate judge it once."""
         with self.desk.guarded():
+            self._calls = 0
             while True:
                 with self.desk.lock:
                     self.desk.check_open()
@@ -122,6 +130,10 @@ class TrialBench:
         if self._asker is None:
             raise ModelError("this trial has no model", "a method that asks none", "name a model on the race card")
         with self.desk.guarded():
+            with self.desk.lock:
+                self._calls += 1
+                if self._calls > CALLS:
+                    raise BudgetExhausted("calls")
             return self._asker.chat(messages, edit_format)
 
     def left(self) -> Left:
@@ -135,7 +147,7 @@ class TrialBench:
 
     def start(self) -> None:
         """A method starts, or starts over: what is recorded is replayed to it, and time begins to count."""
-        self._repeats = 0
+        self._repeats = self._calls = 0
         self.desk.start()
 
     def end(self, patience_s: float) -> None:

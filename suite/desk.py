@@ -41,6 +41,10 @@ class Desk:
         """The first budget for which a call was refused."""
         self.suspended: str | None = None
         """Why the trial can not go on now."""
+        self.stalled = False
+        """Whether the method was ended since it asked for nothing."""
+        self.answers = 0
+        """Evaluations and model calls that were answered."""
         self.crash: BaseException | None = None
         """An error within a call that is neither the method's nor the candidate's nor foreseen."""
         requested = [entry.event.call for entry in ledger.entries if isinstance(entry.event, ModelRequested)]
@@ -92,6 +96,7 @@ class Desk:
         """Notes how a call ended, for the trial to see."""
         try:
             yield
+            self.answers += 1
         except BudgetExhausted as refusal:
             self.exhausted = self.exhausted or refusal.kind
             raise

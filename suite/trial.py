@@ -31,7 +31,8 @@ __all__ = ["Outcome", "TrialOrder", "run_trial"]
 
 Outcome = Literal["finished", "suspended"]
 
-ENDED, FAILED, STOPPED, SUSPENDED, KILLED = "method ended", "method failed", "stopped", "suspended", "killed"
+ENDED, FAILED, STALLED = "method ended", "method failed", "method stalled"
+STOPPED, SUSPENDED, KILLED = "stopped", "suspended", "killed"
 UNFINISHED = frozenset({STOPPED, SUSPENDED, KILLED})
 """Endings after which the method is started again; every other one is the end of the search."""
 
@@ -52,6 +53,7 @@ BUDGETS = {
     "usd": "budget of US dollars spent",
     "wall_s": "budget of time spent",
     "repeats": "20 repeated candidates in a row",
+    "calls": "500 model calls in a row without a candidate",
 }
 
 
@@ -155,7 +157,7 @@ def _life(order: TrialOrder, bench: TrialBench, stop: threading.Event) -> Method
         bench.start()
         process = MethodProcess(order.spec.method, order.spec.seed, order.folder, door)
         try:
-            _follow(process, bench, stop)
+            _follow(process, bench, stop, order.stall_s)
         finally:
             code = process.end()
             bench.end(PATIENCE_S)
@@ -165,11 +167,15 @@ def _life(order: TrialOrder, bench: TrialBench, stop: threading.Event) -> Method
     return MethodEnded(reason=reason, exit_code=code, log=process.tail(), spent=spent)
 
 
-def _follow(process: MethodProcess, bench: TrialBench, stop: threading.Event) -> None:
-    """Until the method ends or is to be ended: stopped, suspended, or its budget spent and that long known."""
+def _follow(process: MethodProcess, bench: TrialBench, stop: threading.Event, stall_s: float) -> None:
+    """Until the method ends or is to be ended: stopped, suspended, stalled, or its budget spent and that long known."""
     desk, deadline = bench.desk, None
+    answers, quiet_s = desk.answers, 0.0
     while not process.wait(POLL_S):
-        if stop.is_set() or desk.suspended is not None or desk.crash is not None:
+        # In turns of this loop, not by the clock: time in which the whole machine stood still is not the method's.
+        quiet_s = 0.0 if desk.busy or desk.answers > answers else quiet_s + POLL_S
+        answers, desk.stalled = desk.answers, quiet_s > stall_s
+        if stop.is_set() or desk.stalled or desk.suspended is not None or desk.crash is not None:
             return
         if desk.meter.left().wall_s == 0:
             desk.exhausted = desk.exhausted or "wall_s"
@@ -186,6 +192,8 @@ def _reason(bench: TrialBench, stop: threading.Event, code: int) -> str:
         return BUDGETS[bench.desk.exhausted]
     if stop.is_set():
         return STOPPED
+    if bench.desk.stalled:
+        return STALLED
     if code == 0:
         return ENDED
     return KILLED if code in (-9, 128 + 9) else FAILED

@@ -75,6 +75,26 @@ class Talker:
 
 
 @dataclass(frozen=True)
+class Dallying:
+    """Proposes one kernel, then only looks what is left, for ever."""
+
+    def search(self, bench: Workbench) -> None:
+        bench.evaluate(kernel("// scripted: 3.0"))
+        while True:
+            bench.left()
+            time.sleep(0.02)
+
+
+@dataclass(frozen=True)
+class Chattering:
+    """Asks for ever and never proposes anything."""
+
+    def search(self, bench: Workbench) -> None:
+        while True:
+            bench.chat([Message(role="user", content="well?")])
+
+
+@dataclass(frozen=True)
 class Loop:
     """Proposes the same kernel for ever."""
 
