@@ -179,6 +179,8 @@ def _carried_out(prompt: str) -> str | None:
         after = render(block.text, settings)
     except TaskError:
         return None  # the kernel at hand has no such dial
+    if after == block.text:
+        return None  # it was planned from another kernel and says nothing new of this one
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", after)), default=0))
     return f"As planned: {title}.\n\n{fence}{block.info}\n{after}{fence}\n"
 

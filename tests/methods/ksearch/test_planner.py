@@ -133,7 +133,7 @@ def test_a_planned_setting_is_carried_out_and_nothing_else() -> None:
     assert {dial.name: dial.current for dial in find(block.text)} == {"unroll": "4", "split": "3", "stream": "false"}
 
 
-@pytest.mark.parametrize("title", ["turn one dial", "set nothing = 3", "set unroll = 3"])
+@pytest.mark.parametrize("title", ["turn one dial", "set nothing = 3", "set unroll = 3", "set unroll = 4"])
 def test_an_action_it_can_not_carry_out_is_the_tuners(title: str) -> None:
     tree = tree_of({"decision_tree": {"nodes": [{"node_id": "a", "action": {"title": title}}]}})
     question = CodeQuestion("action", tree, tree.nodes[1], 4, 1, passed(1.2), None, 0, 0)
