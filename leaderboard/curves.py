@@ -64,7 +64,7 @@ def _median(row: Method, line: Spread, axis: Axis, style: dict[str, str]) -> go.
         name=row.label,
         legendgroup=row.label,
         customdata=ranges,
-        hovertemplate=f"{row.label}, {seeds}<br>%{{x:,.4~g}} {axis}: %{{y:.3g}} × (%{{customdata}})<extra></extra>",
+        hovertemplate=f"{row.label}, {seeds}<br>%{{x:,.4~r}} {axis}: %{{y:.3g}} × (%{{customdata}})<extra></extra>",
     )
 
 
@@ -101,7 +101,7 @@ def every_trial(trials: Sequence[TrialRecord], axis: Axis = "evaluations") -> go
                 name=name,
                 legendgroup=name,
                 showlegend=name not in seen,
-                hovertemplate=f"{name}, seed {trial.spec.seed}<br>%{{x:,.4~g}} {axis}: %{{y:.3g}} ×<extra></extra>",
+                hovertemplate=f"{name}, seed {trial.spec.seed}<br>%{{x:,.4~r}} {axis}: %{{y:.3g}} ×<extra></extra>",
             )
         )
         seen.add(name)
@@ -144,22 +144,21 @@ def _marks(attempts: Sequence[Attempt], axis: Axis, name: str, marker: dict[str,
         name=name,
         cliponaxis=False,  # failures lie on the zero line
         marker=marker,
-        customdata=[_told(attempt) for attempt in attempts],
-        hovertemplate="candidate %{customdata[0]}<br>%{customdata[1]}<br>%{customdata[2]} ×<br>"
-        "so far: %{customdata[3]}<br>%{customdata[4]}, %{customdata[5]}<extra></extra>",
+        hovertext=[_told(attempt) for attempt in attempts],
+        hoverinfo="text",
     )
 
 
-def _told(attempt: Attempt) -> list[object]:
+def _told(attempt: Attempt) -> str:
     """What a dot says when pointed at; tokens by their kinds."""
     spent, usage = attempt.spent, attempt.spent.usage
-    kinds = (
+    tokens = (
         f"{words.tokens(usage.input)} tokens in ({words.tokens(usage.cached)} cached), "
         f"{words.tokens(usage.output)} out ({words.tokens(usage.reasoning)} reasoning)"
     )
     price = "price unknown" if spent.usd is None else words.usd(spent.usd)
-    score = words.interval(attempt.score)
-    return [attempt.number, attempt.status.value, score, kinds, price, words.seconds(spent.wall_s)]
+    first = f"candidate {attempt.number}<br>{attempt.status.value}<br>{words.interval(attempt.score)} ×"
+    return f"{first}<br>so far: {tokens}<br>{price}, {words.seconds(spent.wall_s)}"
 
 
 def _ground(figure: go.Figure, axis: Axis, height: int) -> go.Figure:

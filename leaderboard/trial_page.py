@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 from streamlit.elements.lib.column_types import ColumnConfig
 
@@ -70,7 +71,13 @@ def _search(trial: TrialRecord) -> None:
     if why := steps.nothing([(trial.spec.method.name, [trial])], axis):
         st.info(why)
     else:
-        st.plotly_chart(curves.one_trial(trial, axis), key="curve", alt="Best speedup so far and all candidates")
+        st.plotly_chart(_curve(trial, axis), key="curve", alt="Best speedup so far and all candidates")
+
+
+# Plotly takes most of a second over thousands of candidates; a ledger's last hash says whether there are new ones.
+@st.cache_resource(max_entries=64, show_spinner=False, hash_funcs={TrialRecord: lambda trial: trial.head})
+def _curve(trial: TrialRecord, axis: steps.Axis) -> go.Figure:
+    return curves.one_trial(trial, axis)
 
 
 def _forecasts(trial: TrialRecord) -> None:

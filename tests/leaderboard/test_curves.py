@@ -33,14 +33,13 @@ def test_the_curve_has_every_candidate_once_and_failures_on_the_zero_line(trials
     assert list(best.y) == [attempt.best for attempt in trial.attempts]
     assert sorted([*passed.x, *failed.x]) == [attempt.number for attempt in trial.attempts]
     assert set(failed.y) == {0.0}
-    assert {told[1] for told in failed.customdata} <= {status.value for status in Status} - {"PASSED"}
+    assert {told.split("<br>")[1] for told in failed.hovertext} <= {status.value for status in Status} - {"PASSED"}
 
 
 def test_a_dot_tells_tokens_by_their_kinds(trials: tuple[TrialRecord, ...]) -> None:
     _, passed, failed = curves.one_trial(method(trials, "best_of_n").trials[0]).data
-    last = max([*passed.customdata, *failed.customdata], key=lambda told: told[0])
-    assert last[3] == "38.4 k tokens in (19.2 k cached), 14.4 k out (4.80 k reasoning)"
-    assert last[4] == "$0.00"
+    (last,) = [told for told in (*passed.hovertext, *failed.hovertext) if told.startswith("candidate 16<")]
+    assert "so far: 38.4 k tokens in (19.2 k cached), 14.4 k out (4.80 k reasoning)<br>$0.00, 1 min 44 s" in last
 
 
 def test_nothing_is_drawn_as_best_before_something_passed(tmp_path: Path) -> None:
