@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,10 +16,11 @@ from ray_cluster.progress import Progress, State
 from ray_cluster.race_card import load_card
 from ray_cluster.race_folder import RaceFolder
 from ray_cluster.tables import dollars, duration, rows_table
-from suite.types import ModelSpec, Tier
+from suite.judge.plan import PLANS, Timing
+from suite.types import ModelSpec, Split, Task, Tier
 
-JUDGE_S = {Tier.SEARCH: 3.0, Tier.CHAMPION: 30.0}
-"""Seconds a judge takes for one candidate of the cpu lane, as a rule of thumb."""
+UNTIMED_S = 1.3
+"""Seconds for building and checking one candidate of the cpu lane, as a rule of thumb."""
 BYTES_PER_TOKEN = 4
 """Of prompts: a rule of thumb, only for an estimate shown to people."""
 
@@ -43,7 +45,8 @@ def show_plan(path: Path, runs: Path, as_json: bool) -> Exit:
     standing = Standing(folder, race.trials)
     standing.update()
     prompt = max((len(one.brief.encode()) + len(one.starter.text().encode()) for one in course.values()), default=0)
-    plan = estimate(race, standing.rows, prompt // BYTES_PER_TOKEN, len(cores_here(card.judges)))
+    seconds = {name: judge_seconds(one.task, card.timing) for name, one in course.items()}
+    plan = estimate(race, standing.rows, prompt // BYTES_PER_TOKEN, seconds, len(cores_here(card.judges)))
     if as_json:
         print_json("plan", **matrix_facts(race), **_document(plan), trial_states=_states(standing.rows))
         return Exit.OK
@@ -55,15 +58,32 @@ def show_plan(path: Path, runs: Path, as_json: bool) -> Exit:
     return Exit.OK
 
 
-def estimate(race: ResolvedRace, trials: tuple[Progress, ...], prompt_tokens: int, judges: int) -> Estimate:
-    """Calls: one for each evaluation left, which is what a method that asks once for each candidate makes."""
+def judge_seconds(task: Task, timing: Timing) -> dict[Tier, float]:
+    """How long a judge takes about for one candidate of the task."""
+    search, champion = PLANS[timing]
+    shapes = len(task.split(Split.SEARCH))
+    longest = champion.seconds * (shapes + task.heldout.count)
+    return {Tier.SEARCH: UNTIMED_S + search.seconds * shapes, Tier.CHAMPION: UNTIMED_S + longest}
+
+
+def estimate(
+    race: ResolvedRace,
+    trials: tuple[Progress, ...],
+    prompt_tokens: int,
+    seconds: Mapping[str, Mapping[Tier, float]],
+    judges: int,
+) -> Estimate:
+    """Calls: one for each evaluation left, which is what a method that asks once for each candidate makes.
+
+    `seconds`: what a judge takes, by task and tier.
+    """
     left = {trial.trial: trial for trial in trials if trial.state is not State.FINISHED}
     judge_s, calls, low, high = 0.0, 0, 0, 0
     for spec in race.trials:
         if (trial := left.get(spec.id)) is None:
             continue
         rest = (spec.budget.evaluations or 0) - trial.spent.evaluations
-        judge_s += rest * JUDGE_S[Tier.SEARCH] + JUDGE_S[Tier.CHAMPION]
+        judge_s += rest * seconds[spec.task][Tier.SEARCH] + seconds[spec.task][Tier.CHAMPION]
         if spec.model is not None:
             calls += rest
             bound = rest * (prompt_tokens + spec.model.max_output_tokens)

@@ -130,6 +130,18 @@ def test_a_dry_run_counts_what_is_done(
     assert document["judge_s"] == 0
 
 
+def test_a_dry_run_knows_that_champions_are_measured_longer_and_in_a_brief_race_less_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path
+) -> None:
+    text, judging = write_card(tmp_path).read_text(encoding="utf-8"), {}
+    for timing in ("standard", "brief", "tiny"):
+        (tmp_path / "timed.toml").write_text(text.replace('timing = "tiny"', f'timing = "{timing}"'), encoding="utf-8")
+        card = str(tmp_path / "timed.toml")
+        assert derby(monkeypatch, "run", card, "--runs", str(tmp_path / "runs"), "--dry-run", "--json") == Exit.OK
+        judging[timing] = output(capsys)["judge_s"]
+    assert judging["standard"] > judging["brief"] > judging["tiny"] > 0  # type: ignore[operator]
+
+
 def test_an_unknown_price_is_unknown_and_not_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path
 ) -> None:
