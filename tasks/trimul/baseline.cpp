@@ -12,6 +12,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <type_traits>
 
 namespace {
 
@@ -148,26 +149,40 @@ void gather(const float* x, const Sizes& sizes, int first, int k, int count, Nor
     for (int v = 0; v < 2; ++v)
         for (int c = 0; c < sizes.dim; c += kLanes) {
             Floats rows[kLanes] = {};
-            for (int l = 0; l < kLanes; ++l)
-                if (v * kLanes + l < count) rows[l] = load(x + (static_cast<int64_t>(first + v * kLanes + l) * sizes.tokens + k) * sizes.dim + c);
+            for (int l = 0; l < kLanes && v * kLanes + l < count; ++l)
+                rows[l] = load(x + (static_cast<int64_t>(first + v * kLanes + l) * sizes.tokens + k) * sizes.dim + c);
             transpose(rows);
             for (int l = 0; l < kLanes; ++l) store(panel + (c + l) * kPanel + v * kLanes, rows[l]);
         }
     normalise(panel, sizes.dim, norm);
 }
 
-// Rows [from, from + count) of a weight, of which there are kHidden, as columns at `packed`, kRows floats from step to step.
+// A matrix for `product`: tiles of kRows rows, step after step.
+struct Packed {
+    Scratch memory;
+    int64_t tile;  // floats
+
+    Packed(int tiles, int inner) : memory(scratch(int64_t{kRows} * inner * tiles)), tile(int64_t{kRows} * inner) {}
+    float* at(int number) const { return memory.get() + number * tile; }
+};
+
+// Rows [from, from + count) of a weight [kHidden][dim] to a tile; rows beyond the last are zero.
 void pack_rows(const float* weight, int dim, int from, int count, float* packed) {
     for (int r = 0; r < count; ++r)
         for (int c = 0; c < dim; ++c) packed[c * kRows + r] = from + r < kHidden ? weight[(from + r) * dim + c] : 0.0f;
 }
 
-// One side, left or right, of kGroup panels: projection times gate times mask, stored for each hidden channel.
-void project(const float* packed, const float* panels, const Floats (*mask)[2], int count, int dim, float* side, int64_t channel) {
+// The columns of the output projection in panels of kPanel.
+void pack_columns(const float* weight, int c, float* packed) {
+    for (int h = 0; h < kHidden; ++h) packed[(c / kPanel * kHidden + h) * kPanel + c % kPanel] = weight[c * kHidden + h];
+}
+
+// One side, left or right, of `count` panels: projection times gate times mask, stored for each hidden channel.
+void project(const Packed& packed, const float* panels, const Floats (*mask)[2], int count, int dim, float* side, int64_t channel) {
     for (int tile = 0; tile < kSideTiles; ++tile)
         for (int g = 0; g < count; ++g) {
             Floats sums[kRows][2];
-            product(packed + static_cast<int64_t>(tile) * kRows * dim, kRows, panels + static_cast<int64_t>(g) * dim * kPanel, dim, sums);
+            product(packed.at(tile), kRows, panels + static_cast<int64_t>(g) * dim * kPanel, dim, sums);
             for (int h = 0; h < kPairs && tile * kPairs + h < kHidden; ++h)
                 for (int v = 0; v < 2; ++v)
                     store(side + (tile * kPairs + h) * channel + g * kPanel + v * kLanes,
@@ -178,13 +193,14 @@ void project(const float* packed, const float* panels, const Floats (*mask)[2], 
 // The sum over k of one hidden channel: pairs (i .. , j) for all panels of i and every j.
 void contract(const float* left, const float* right, const Sizes& sizes, float* out) {
     const int tokens = sizes.tokens;
+    const int64_t panel = static_cast<int64_t>(tokens) * kPanel;
     for (int jp = 0; jp < sizes.panels; ++jp)
         for (int ip = 0; ip < sizes.panels; ++ip)
             for_each_rows([&](int r, auto rows) {
                 const int j = jp * kPanel + r;
                 if (j >= tokens) return;
                 Floats sums[rows][2];
-                product(right + static_cast<int64_t>(jp) * tokens * kPanel + r, kPanel, left + static_cast<int64_t>(ip) * tokens * kPanel, tokens, sums);
+                product(right + jp * panel + r, kPanel, left + ip * panel, tokens, sums);
                 for (int n = 0; n < rows && j + n < tokens; ++n) {
                     float* at = out + (static_cast<int64_t>(ip) * tokens + j + n) * kSpot;
                     store(at, sums[n][0]);
@@ -194,10 +210,10 @@ void contract(const float* left, const float* right, const Sizes& sizes, float* 
 }
 
 // Multiplies a panel of kHidden channels with the sigmoid of its gates.
-void gate(const float* packed, const float* pairs, int dim, float* panel) {
+void gate(const Packed& packed, const float* pairs, int dim, float* panel) {
     for (int tile = 0; tile < kGateTiles; ++tile) {
         Floats sums[kRows][2];
-        product(packed + static_cast<int64_t>(tile) * kRows * dim, kRows, pairs, dim, sums);
+        product(packed.at(tile), kRows, pairs, dim, sums);
         for (int r = 0; r < kRows && tile * kRows + r < kHidden; ++r)
             for (int v = 0; v < 2; ++v) {
                 float* at = panel + (tile * kRows + r) * kPanel + v * kLanes;
@@ -220,6 +236,15 @@ void emit(const float* packed, const float* panel, int dim, int count, int64_t s
         });
 }
 
+// The masks of panels (first .. , k) to (first .. , k + kGroup - 1), zero where there is no pair.
+void gather_mask(const float* mask, int tokens, int first, int k, Floats (*kept)[2]) {
+    float lanes[kGroup][kPanel] = {};
+    for (int g = 0; g < std::min(kGroup, tokens - k); ++g)
+        for (int n = 0; n < std::min(kPanel, tokens - first); ++n)
+            lanes[g][n] = mask[static_cast<int64_t>(first + n) * tokens + k + g];
+    std::memcpy(kept, lanes, sizeof lanes);
+}
+
 }  // namespace
 
 extern "C" int run(const float* x, const float* mask, const float* norm_weight, const float* norm_bias,
@@ -227,71 +252,60 @@ extern "C" int run(const float* x, const float* mask, const float* norm_weight, 
                    const float* right_gate_weight, const float* out_gate_weight, const float* to_out_norm_weight,
                    const float* to_out_norm_bias, const float* to_out_weight, float* output, int64_t batch_size,
                    int64_t seq_len, int64_t dim_) {
-    const int tokens = static_cast<int>(seq_len), dim = static_cast<int>(dim_);
-    const Sizes sizes{static_cast<int>(batch_size), tokens, dim, (tokens + kPanel - 1) / kPanel};
-    const int64_t entry = static_cast<int64_t>(tokens) * tokens, channel = sizes.side();
-    const int64_t side_weight = static_cast<int64_t>(kSideTiles) * kRows * dim;
-    const Scratch weights = scratch(2 * side_weight + static_cast<int64_t>(kGateTiles) * kRows * dim + static_cast<int64_t>(dim) * kHidden);
-    float *const packed_gate = weights.get() + 2 * side_weight, *const packed_out = packed_gate + static_cast<int64_t>(kGateTiles) * kRows * dim;
-    const Scratch sides = scratch(2 * sizes.batch * kHidden * channel);
-    const Scratch product = scratch(static_cast<int64_t>(sizes.batch) * sizes.panels * tokens * kSpot);
+    const int batch = static_cast<int>(batch_size), tokens = static_cast<int>(seq_len), dim = static_cast<int>(dim_);
+    const Sizes sizes{batch, tokens, dim, (tokens + kPanel - 1) / kPanel};
+    const int64_t entry = seq_len * seq_len, channel = sizes.side();
     const float* const projections[2] = {left_proj_weight, right_proj_weight};
     const float* const gates[2] = {left_gate_weight, right_gate_weight};
-    const int groups = (tokens + kGroup - 1) / kGroup;
+    const Packed packed[2] = {{kSideTiles, dim}, {kSideTiles, dim}}, packed_gate(kGateTiles, dim);
+    const Scratch packed_out = scratch(dim_ * kHidden), sums = scratch(batch_size * sizes.panels * tokens * kSpot);
+    const Scratch sides[2] = {scratch(batch * kHidden * channel), scratch(batch * kHidden * channel)};
 
 #pragma omp parallel
     {
-        const Scratch own = scratch(static_cast<int64_t>(kGroup) * dim * kPanel);
+        const Scratch own = scratch(kGroup * kPanel * dim_);
 #pragma omp for collapse(2) schedule(static) nowait
         for (int s = 0; s < 2; ++s)
             for (int tile = 0; tile < kSideTiles; ++tile) {
-                float* at = weights.get() + s * side_weight + static_cast<int64_t>(tile) * kRows * dim;
-                pack_rows(projections[s], dim, tile * kPairs, kPairs, at);
-                pack_rows(gates[s], dim, tile * kPairs, kPairs, at + kPairs);
+                pack_rows(projections[s], dim, tile * kPairs, kPairs, packed[s].at(tile));
+                pack_rows(gates[s], dim, tile * kPairs, kPairs, packed[s].at(tile) + kPairs);
             }
 #pragma omp for schedule(static) nowait
-        for (int tile = 0; tile < kGateTiles; ++tile)
-            pack_rows(out_gate_weight, dim, tile * kRows, kRows, packed_gate + static_cast<int64_t>(tile) * kRows * dim);
+        for (int tile = 0; tile < kGateTiles; ++tile) pack_rows(out_gate_weight, dim, tile * kRows, kRows, packed_gate.at(tile));
 #pragma omp for schedule(static)
-        for (int c = 0; c < dim; ++c)
-            for (int h = 0; h < kHidden; ++h)
-                packed_out[(c / kPanel * kHidden + h) * kPanel + c % kPanel] = to_out_weight[c * kHidden + h];
+        for (int c = 0; c < dim; ++c) pack_columns(to_out_weight, c, packed_out.get());
 
 #pragma omp for collapse(3) schedule(dynamic)
-        for (int b = 0; b < sizes.batch; ++b)
+        for (int b = 0; b < batch; ++b)
             for (int ip = 0; ip < sizes.panels; ++ip)
-                for (int group = 0; group < groups; ++group) {
-                    const int k = group * kGroup, count = std::min(kGroup, tokens - k), first = ip * kPanel;
-                    float kept[kGroup][kPanel] = {};
-                    for (int g = 0; g < count; ++g) {
-                        gather(x + b * entry * dim, sizes, first, k + g, std::min(kPanel, tokens - first), {norm_weight, norm_bias}, own.get() + static_cast<int64_t>(g) * dim * kPanel);
-                        for (int i = first; i < std::min(first + kPanel, tokens); ++i) kept[g][i - first] = mask[b * entry + static_cast<int64_t>(i) * tokens + k + g];
-                    }
-                    Floats kept_[kGroup][2];
-                    std::memcpy(kept_, kept, sizeof kept);
+                for (int k = 0; k < tokens; k += kGroup) {
+                    const int count = std::min(kGroup, tokens - k), first = ip * kPanel;
+                    Floats kept[kGroup][2];
+                    gather_mask(mask + b * entry, tokens, first, k, kept);
+                    for (int g = 0; g < count; ++g)
+                        gather(x + b * entry * dim, sizes, first, k + g, std::min(kPanel, tokens - first), {norm_weight, norm_bias},
+                               own.get() + g * kPanel * dim_);
                     for (int s = 0; s < 2; ++s)
-                        project(weights.get() + s * side_weight, own.get(), kept_, count, dim,
-                                sides.get() + (s * sizes.batch + b) * kHidden * channel + (static_cast<int64_t>(ip) * tokens + k) * kPanel, channel);
+                        project(packed[s], own.get(), kept, count, dim,
+                                sides[s].get() + b * kHidden * channel + (static_cast<int64_t>(ip) * tokens + k) * kPanel, channel);
                 }
 
 #pragma omp for collapse(2) schedule(dynamic)
-        for (int b = 0; b < sizes.batch; ++b)
+        for (int b = 0; b < batch; ++b)
             for (int h = 0; h < kHidden; ++h)
-                contract(sides.get() + (static_cast<int64_t>(b) * kHidden + h) * channel,
-                         sides.get() + (static_cast<int64_t>(sizes.batch + b) * kHidden + h) * channel, sizes,
-                         product.get() + static_cast<int64_t>(b) * sizes.panels * tokens * kSpot + h * kPanel);
+                contract(sides[0].get() + (b * kHidden + h) * channel, sides[1].get() + (b * kHidden + h) * channel, sizes,
+                         sums.get() + static_cast<int64_t>(b) * sizes.panels * tokens * kSpot + h * kPanel);
 
 #pragma omp for collapse(3) schedule(dynamic, 4)
-        for (int b = 0; b < sizes.batch; ++b)
+        for (int b = 0; b < batch; ++b)
             for (int ip = 0; ip < sizes.panels; ++ip)
                 for (int j = 0; j < tokens; ++j) {
                     const int first = ip * kPanel, count = std::min(kPanel, tokens - first);
-                    float* const panel = product.get() + ((static_cast<int64_t>(b) * sizes.panels + ip) * tokens + j) * kSpot;
+                    float* const panel = sums.get() + ((static_cast<int64_t>(b) * sizes.panels + ip) * tokens + j) * kSpot;
                     gather(x + b * entry * dim, sizes, first, j, count, {norm_weight, norm_bias}, own.get());
                     normalise(panel, kHidden, {to_out_norm_weight, to_out_norm_bias});
                     gate(packed_gate, own.get(), dim, panel);
-                    emit(packed_out, panel, dim, count, static_cast<int64_t>(tokens) * dim,
-                         output + (b * entry + static_cast<int64_t>(first) * tokens + j) * dim);
+                    emit(packed_out.get(), panel, dim, count, seq_len * dim, output + (b * entry + first * seq_len + j) * dim);
                 }
     }
     return 0;

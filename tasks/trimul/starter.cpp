@@ -253,8 +253,8 @@ extern "C" int run(const float* x, const float* mask, const float* norm_weight, 
     (kFused ? project_fused : project_apart)(problem, weights, parts);
 
     const Buffer product = buffer(all);
-    for (int64_t b = 0; b < batch_size; ++b)
-        (kChannelMajor ? contract_by_channel : contract_by_pair)(parts[0] + b * entry, parts[1] + b * entry, tokens, &product[b * entry]);
+    const auto contract = kChannelMajor ? contract_by_channel : contract_by_pair;
+    for (int64_t b = 0; b < batch_size; ++b) contract(parts[0] + b * entry, parts[1] + b * entry, tokens, &product[b * entry]);
 
     const Factor to_out(to_out_weight, channels, kHidden);
 #pragma omp parallel for

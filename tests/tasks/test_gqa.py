@@ -199,7 +199,17 @@ def test_every_trusted_kernel_uses_at_most_a_third_of_the_tolerance(task: Task, 
 
 def test_switches_of_the_starter_are_structural_and_at_middle_values(task: Task) -> None:
     tunables = {one.name: one for one in find(starter(task, Language.CPP).text())}
-    assert tunables.keys() == {"heads_per_pass", "online_softmax", "splits", "tokens_outer", "width"}
+    assert tunables.keys() == {
+        "heads_per_pass",
+        "groups_per_task",
+        "splits",
+        "tokens_per_step",
+        "tokens_outer",
+        "online_softmax",
+        "quick_exp",
+        "prefetch",
+        "width",
+    }
     for one in tunables.values():
         inner = one.values[1:-1] or one.values
         assert one.current in inner, one
