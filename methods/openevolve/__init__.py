@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import multiprocessing
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Annotated, ClassVar, Literal
@@ -28,7 +29,8 @@ class OpenEvolve:
     Source: https://github.com/algorithmicsuperintelligence/openevolve, after AlphaEvolve (arXiv:2506.13131). The preset
     "core" takes the package's own defaults for database, prompt and edits; "k_search_paper" takes the values of
     K-Search's baseline (github.com/caoshiyi/K-Search, baselines/openevolve): 3 islands, 25 programs, archive of 12,
-    elite / exploitation / exploration 0.3 / 0.65 / 0.35, whole files instead of edits.
+    elite / exploitation / exploration 0.3 / 0.65 / 0.35, whole files instead of edits; score, sampling and length of a
+    run, which that baseline sets too, are the race's.
 
     The race's: the brief is the system message, the starter the initial program (evaluation 0, free), sampling and
     retries are the gateway's (`retries` 0, no cascade, no timeout of its own, and what the package asks for as
@@ -76,4 +78,17 @@ class OpenEvolve:
                 "room for the starter and what grows out of it",
                 "raise max_code_length on the race card",
             )
+        _need_semaphores()
         supervisor.supervise(settings.lay_out(self, bench), bench.seed)
+
+
+def _need_semaphores() -> None:
+    """Raises `MethodError` where the walls around a method leave it no shared memory of its own."""
+    try:
+        multiprocessing.Lock()
+    except OSError as refusal:
+        raise MethodError(
+            f"OpenEvolve's workers need semaphores, and a method gets none here: {refusal}",
+            "a system that gives a method a /dev/shm of its own, which takes namespaces",
+            "allow this user namespaces, or race another method",
+        ) from None

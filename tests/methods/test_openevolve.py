@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import multiprocessing
 import subprocess
 import sys
 import threading
@@ -156,6 +157,15 @@ def test_another_version_is_not_raced_under_this_ones_name(tmp_path: Path, monke
 def test_a_starter_without_room_to_grow_is_said(tmp_path: Path) -> None:
     with bench(order(tmp_path, SPEC), Hill()) as opened, pytest.raises(MethodError, match="max_code_length is 10"):
         OpenEvolve(max_code_length=10).search(opened)
+
+
+def test_walls_that_leave_no_semaphores_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(multiprocessing, "Lock", refused)
+    with bench(order(tmp_path, SPEC), Hill()) as opened, pytest.raises(MethodError, match="need semaphores"):
+        OpenEvolve().search(opened)
 
 
 # ---------------------------------------------------------------------------------------------- the worker's side
