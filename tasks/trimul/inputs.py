@@ -92,5 +92,5 @@ def _mask(params: dict, rng: np.random.Generator) -> np.ndarray:
         return rng.integers(0, 2, shape).astype(np.float32)
     if kind == "padded":
         real = np.arange(tokens) < tokens - tokens // 4
-        return np.broadcast_to(real[:, None] & real, shape).astype(np.float32)
+        return np.broadcast_to(real[:, None] & real, shape).astype(np.float32, order="C")
     return np.full(shape, kind == "full", dtype=np.float32)

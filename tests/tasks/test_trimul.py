@@ -118,8 +118,8 @@ def test_inputs_have_the_definitions_shapes_and_dtypes(task: Task, inputs: Modul
 
 def test_masks_are_of_the_asked_kind(inputs: ModuleType) -> None:
     def mask(kind: str, seed: int = 0) -> torch.Tensor:
-        made: torch.Tensor = make(inputs, seed=seed, params={**MIDDLE, "mask": kind})["mask"]
-        assert set(made.flatten().tolist()) <= {0.0, 1.0}
+        made: torch.Tensor = make(inputs, seed=seed, params={**MIDDLE, "batch_size": 2, "mask": kind})["mask"]
+        assert made.is_contiguous() and set(made.flatten().tolist()) <= {0.0, 1.0}
         return made
 
     assert mask("full").mean() == 1 and mask("empty").mean() == 0
