@@ -89,9 +89,13 @@ def mount_scratch(scratch: str) -> str:
 
 
 def mount_proc(target: str = "/proc") -> str:
-    """A /proc that shows this process's namespace only; to be called inside it. Words for the profile."""
+    """A /proc that shows this process's namespace only; to be called inside it. Words for the profile.
+
+    Read-only: the machine's settings in it know a root without any privilege for root.
+    """
+    flags = syscalls.MS_RDONLY | syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC
     try:
-        syscalls.mount("proc", target, "proc", syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC)
+        syscalls.mount("proc", target, "proc", flags)
     except OSError:  # a container that masks parts of /proc forbids a fresh one
         return "shared"
     return "private"
