@@ -17,10 +17,11 @@ from suite.errors import TaskError
 
 _COMMENT = re.compile(r"(?://|#)[ \t]*tune:(?P<body>.*)$")
 _BODY = re.compile(r"^\s*(?P<name>[A-Za-z_]\w*)\s+in\s+\{(?P<values>[^{}]*)\}\s*$")
-_NUMBER = r"[+-]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[uUlLfF]*"
+# Possessive: the sources of a stand-in's prompts are a method's words, and must not be able to keep it busy for ever.
+_NUMBER = r"[+-]?(?:0[xX][0-9a-fA-F]++|(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?)[uUlLfF]*+"
 _WORD = r"[A-Za-z_]\w*(?:(?:::|\.)[A-Za-z_]\w*)*"
 _VALUE = re.compile(rf"(?:{_NUMBER}|{_WORD})")
-_ASSIGNED = re.compile(rf"(?:=[ \t]*|^\s*#[ \t]*define[ \t]+\w+[ \t]+)(?P<value>{_VALUE.pattern})[ \t]*[;,]?[ \t]*$")
+_ASSIGNED = re.compile(rf"(?:=[ \t]*|^\s*#[ \t]*define[ \t]+\w+[ \t]+)(?P<value>{_VALUE.pattern})[ \t]*+[;,]?[ \t]*+$")
 
 Value = str | int | float | bool
 """A tunable's value: its spelling, or the number or bool it spells."""

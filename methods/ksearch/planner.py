@@ -8,6 +8,7 @@ starts from, less so the more the last prediction was missed, and what is still 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,11 +29,7 @@ LOOSE = ("turn one dial", "turn two dials", "turn many dials")
 """Actions that leave it to the tuner, for when no kernel has been shown yet or every setting has been planned."""
 
 _MARK = re.compile(r"\A\[K-Search (?:world model|code): (init|propose|refine|too_hard|action)\]")
-_OPEN = re.compile(
-    r"^- (?P<id>\S+) \(under (?P<parent>\S+)\): (?P<title>.*) "
-    r"\[V=(?P<value>[\d.e-]+), .*expected=(?P<expected>[^],]+)[],]",
-    re.MULTILINE,
-)
+_LISTED = re.compile(r"- (?P<id>\S+) \(under (?P<parent>\S+)\): ")
 _BEST = re.compile(r"best_node_id=([^\s(.]\S*?)\. ")
 _SPEED = re.compile(r"^It: .*vs_baseline=([\d.]+)", re.MULTILINE)
 _SOLVED = re.compile(r"\bscore=([\d.]+)")
@@ -40,11 +37,20 @@ _SETTING = re.compile(r"set (\w+) = (\S+)")
 
 
 @dataclass(frozen=True)
+class _Open:
+    """An open node as the question lists it."""
+
+    parent: str
+    value: float
+    expected: float | None
+
+
+@dataclass(frozen=True)
 class _Scene:
     """What an edit question tells: open nodes by id, the node at issue, the shown kernel and how it went."""
 
     kind: str
-    open: dict[str, dict[str, str]]
+    open: dict[str, _Open]
     node: str | None
     best: str | None
     dials: tuple[Tunable, ...]
@@ -91,9 +97,10 @@ def reply(messages: Sequence[Message]) -> str | None:
 
 def _first_tree(prompt: str) -> dict[str, Any]:
     """A tree of three actions; where no kernel and no speed is shown, each is expected to reach parity."""
-    shown, measured = _tuned(prompt), _SPEED.search(prompt)
+    shown, said = _tuned(prompt), _SPEED.search(prompt)
     dials = find(shown.text) if shown is not None else ()
-    expected = PARITY if measured is None else round(float(measured[1]) * (1 + HOPE), 4)
+    measured = _number(said[1]) if said is not None else None
+    expected = PARITY if measured is None else round(measured * (1 + HOPE), 4)
     titles = list(_titles(dials, ""))[:NEW]
     nodes = [_node(title, expected, rank) for rank, title in enumerate(titles)]
     root = {"node_id": "root", "parent_id": None, "notes": "dials of a kernel, turned step by step"}
@@ -120,7 +127,7 @@ def _where(scene: _Scene) -> str:
     if scene.kind == "refine" and scene.node is not None:
         return scene.node
     if scene.kind == "too_hard" and scene.node in scene.open:
-        return scene.open[scene.node]["parent"]
+        return scene.open[scene.node].parent
     return scene.best or "root"
 
 
@@ -130,10 +137,10 @@ def _revisions(scene: _Scene) -> Iterator[dict[str, Any]]:
         failed = scene.kind == "too_hard" and identity == scene.node
         if not failed and scene.met == 1.0:
             continue
-        value = float(told["value"]) * (0.5 if failed else 0.95)
+        value = told.value * (0.5 if failed else 0.95)
         patch: dict[str, Any] = {"score_0_to_1": round(value, 4)}
-        if told["expected"] != "None":
-            patch["expected_vs_baseline_factor"] = round(float(told["expected"]) * scene.met**0.5, 4)
+        if told.expected is not None:
+            patch["expected_vs_baseline_factor"] = round(told.expected * scene.met**0.5, 4)
         yield {"op": "update_node", "node_id": identity, "patch": {"action": patch}}
 
 
@@ -200,15 +207,37 @@ def _scene(kind: str, prompt: str) -> _Scene:
     predicted = _told(chosen.partition("Predicted: ")[2], "expected_vs_baseline_factor")
     return _Scene(
         kind=kind,
-        open={found["id"]: found.groupdict() for found in _OPEN.finditer(listed)},
+        open=dict(_open(listed)),
         node=_told(chosen, "node_id"),
         best=best[1] if best is not None else None,
         dials=find(block.text) if block is not None else (),
-        predicted=None if predicted is None else float(predicted),
-        observed=None if factor is None else float(factor),
-        fastest=max((float(score) for score in _SOLVED.findall(before)), default=0.0),
+        predicted=_number(predicted),
+        observed=_number(factor),
+        fastest=max((_number(score) or 0.0 for score in _SOLVED.findall(before)), default=0.0),
         planned=before,
     )
+
+
+def _open(listed: str) -> Iterator[tuple[str, _Open]]:
+    """The nodes of a list; a line that is cut or says no number is passed over.
+
+    Without a pattern for the whole line: titles and notes are free text, over which one can take for ever.
+    """
+    for line in listed.split("\n"):
+        named = _LISTED.match(line)
+        facts, _, rest = line.rpartition(" [V=")[2].partition("]")
+        value, expected = _number(facts.partition(",")[0]), facts.partition("expected=")[2].partition(",")[0]
+        if named is not None and value is not None and expected and (rest or line.endswith("]")):
+            yield named["id"], _Open(named["parent"], value, _number(expected))
+
+
+def _number(text: str | None) -> float | None:
+    """The number a text spells; prompts may be anybody's, and say what is none."""
+    try:
+        found = float(text or "")
+    except ValueError:
+        return None
+    return found if math.isfinite(found) else None
 
 
 def _told(text: str, key: str) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -120,3 +122,13 @@ def test_inadmissible_values_and_unknown_names_are_refused(name: str, value: int
 def test_a_comment_that_makes_no_sense_is_named_with_its_line(line: str) -> None:
     with pytest.raises(TaskError, match=r"^line \d"):
         find(line)
+
+
+@pytest.mark.parametrize(
+    "code", ["a =1" + " " * 100_000 + "x", "a =" + "1" * 100_000 + "x", "a=0x" + "f" * 100_000 + "!"]
+)
+def test_a_long_line_is_read_in_no_time(code: str) -> None:
+    began = time.monotonic()
+    with pytest.raises(TaskError, match="no value before the comment"):
+        find(f"{code} // tune: a in {{1, 2}}")
+    assert time.monotonic() - began < 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -144,3 +145,22 @@ def test_the_same_question_gets_the_same_answer() -> None:
     tree = first_tree()
     question = WorldQuestion("propose", 5, 1, tree, None, FAILED)
     assert ask(question) == ask(question)
+
+
+def told(nodes: str) -> str:
+    return f"[K-Search world model: too_hard]\n# Status\n# Nodes that can be worked on\n{nodes}\n# Path\n"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        told("- a (under b): t" + " [V=1, " * 100_000),
+        told("- a (under b): t [V=1, x" + "expected=" * 100_000),
+        told("- a (under b): t [V=e, expected=1]") + "\n# What happened\nObserved: score=...",
+        "[K-Search world model: init]\nIt: vs_baseline=1.1.1\n",
+    ],
+)
+def test_whatever_a_prompt_says_it_is_answered_at_once(prompt: str) -> None:
+    began = time.monotonic()
+    assert json.loads(reply([Message(role="user", content=prompt)]) or "")
+    assert time.monotonic() - began < 2
