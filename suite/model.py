@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import os
 import random
 import threading
 import time
-from collections.abc import Sequence
+import weakref
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import httpx2
 import openai
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion
@@ -23,6 +25,15 @@ from suite.workbench import EditFormat, Reply
 
 EDIT_FORMAT_HEADER = "X-Derby-Edit-Format"
 """Tells the tuner, which cannot read, in which form its answer is wanted."""
+
+ANSWER_LIMIT = 32 << 20
+"""Bytes of an answer; the longest a model writes is a small part of that."""
+
+MOST_TOKENS = 1 << 32
+"""A server that reports more for one call reports nothing."""
+
+WORD_LIMIT = 40
+"""Characters of a finish reason; OpenAI's have at most 14."""
 
 _OTHER_NAME = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
@@ -49,8 +60,15 @@ class OpenAIModel:
         base_url = base_url or os.environ.get("OPENAI_BASE_URL") or provider.OPENAI_URL
         self._spec, self._patience, self._api_key = spec, patience, api_key
         self._address = provider.checked(base_url)
+        hook = partial(_bound, seconds=patience.timeout_s)
+        connections = openai.DefaultHttpxClient(event_hooks={"response": [hook]})
+        weakref.finalize(self, connections.close)
         self._client = openai.OpenAI(
-            api_key=api_key or "unused", base_url=base_url, max_retries=0, timeout=patience.timeout_s
+            api_key=api_key or "unused",
+            base_url=base_url,
+            max_retries=0,
+            timeout=patience.timeout_s,
+            http_client=connections,
         )
         self._lock = threading.Lock()
         self._rejected: frozenset[str] = frozenset()
@@ -146,10 +164,10 @@ class OpenAIModel:
         # The client checks nothing of what it was sent: every part may be of any type.
         choice = completion.choices[0] if completion.choices else None
         said = getattr(getattr(choice, "message", None), "content", None) or ""
-        finish_reason = getattr(choice, "finish_reason", None)
+        ended = getattr(choice, "finish_reason", None)
         if not isinstance(said, str):
             raise self._unreadable()
-        text = said.encode(errors="replace").decode()  # a lone surrogate could be told to nobody
+        text = _tellable(said)
         usage = _reported(completion.usage)
         if is_bound := usage is None or (usage.total == 0 and bool(text)):
             # A few bytes a message for its role and the marks around it.
@@ -159,7 +177,7 @@ class OpenAIModel:
         return Reply(
             text=text,
             usage=usage or Usage(),
-            finish_reason=finish_reason if isinstance(finish_reason, str) and finish_reason else "unknown",
+            finish_reason=_tellable(ended[:WORD_LIMIT]) if isinstance(ended, str) and ended else "unknown",
             waited_s=waited_s,
             usage_is_bound=is_bound,
             note=f"not accepted by the server and left out: {', '.join(dropped)}" if dropped else "",
@@ -183,6 +201,39 @@ def _reported(usage: CompletionUsage | None) -> Usage | None:
 
 
 def _count(part: object, name: str) -> int | None:
-    """A number of tokens; None if there is none to be read. Negative ones count as 0."""
+    """A number of tokens; None if there is none to be read or believed. Negative ones count as 0."""
     value = getattr(part, name, None)
-    return max(0, int(value)) if isinstance(value, int | float) and math.isfinite(value) else None
+    if not isinstance(value, int | float) or not abs(value) <= MOST_TOKENS:
+        return None
+    return max(0, int(value))
+
+
+def _tellable(text: str) -> str:
+    """A lone surrogate could be told to nobody."""
+    return text.encode(errors="replace").decode()
+
+
+def _bound(response: httpx2.Response, seconds: float) -> None:
+    """Have the body end: a timeout of the client's own is for a silence, not for a server that goes on and on."""
+    assert isinstance(response.stream, httpx2.SyncByteStream)
+    response.stream = _Bounded(response.stream, seconds)
+
+
+class _Bounded(httpx2.SyncByteStream):
+    """A body that breaks off when it takes too long or grows too large, as if the connection had."""
+
+    def __init__(self, stream: httpx2.SyncByteStream, seconds: float) -> None:
+        self._stream, self._seconds = stream, seconds
+
+    def __iter__(self) -> Iterator[bytes]:
+        deadline, size = time.monotonic() + self._seconds, 0
+        for part in self._stream:
+            size += len(part)
+            if size > ANSWER_LIMIT:
+                raise httpx2.ReadError(f"an answer is limited to {ANSWER_LIMIT} bytes")
+            if time.monotonic() > deadline:
+                raise httpx2.ReadTimeout(f"an answer is limited to {self._seconds:.0f} seconds")
+            yield part
+
+    def close(self) -> None:
+        self._stream.close()
