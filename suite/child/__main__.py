@@ -1,112 +1,28 @@
-"""Entry of the untrusted side: `python -I suite/child '{...}'`, started by the judge as zygote or to confine a program.
-
-The zygote imports torch once and forks a keeper for each order that comes down its socket. It must have one thread
-only (a forked copy of an OpenMP or BLAS pool hangs), holds no secret, and ends with the judge.
-"""
+"""Entry of the untrusted side: `python -I suite/child '{...}'`, started by the judge as zygote or for a compiler."""
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import json
 import os
-import select
-import shutil
-import signal
-import socket
 import sys
-import traceback
 
-# Before `import wire`'s neighbours can import torch: OpenMP reads the allowed CPUs when it is loaded.
 CONFIG = json.loads(sys.argv[1]) if __name__ == "__main__" else {}
-if "cpus" in CONFIG:
-    os.sched_setaffinity(0, CONFIG["cpus"])
 
 # The folder above is on the path for this one import only: beside `walls` it holds names that others may mean.
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import walls  # noqa: E402, F401
 
 sys.path.pop()
-import pages  # noqa: E402
-import wire  # noqa: E402
-from walls import cgroup, namespaces, reaper, syscalls  # noqa: E402
-
-FDS = 5
-
-
-def zygote(config: dict) -> None:
-    """Serve until the judge's end of the socket closes, then leave nothing behind."""
-    import keeper  # noqa: PLC0415 torch, which the other mode of this program can do without
-
-    control = socket.socket(fileno=config["fd"])
-    threads = len(os.listdir("/proc/self/task"))
-    if threads != 1:
-        sys.exit(f"the zygote has {threads} threads instead of 1: a library ignores OPENBLAS_NUM_THREADS and its like")
-    syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)  # so that orphans of a killed keeper are reaped
-    wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    signal.set_wakeup_fd(woken)
-    signal.signal(signal.SIGCHLD, lambda number, frame: None)
-    cgroup.sweep()
-    config["namespaces"] = "none" if "namespaces" in config["without"] else namespaces.find()
-    gc.collect()
-    gc.freeze()
-    gc.disable()  # a collection would write to, and so unshare, every page; children enable it again
-    pages.gather()
-    control.send(wire.pack(wire.Message(wire.Kind.READY)))
-    poller = select.poll()
-    poller.register(control, select.POLLIN)
-    poller.register(wake, select.POLLIN)
-    while True:
-        ready = {fd for fd, _ in poller.poll()}
-        if wake in ready:
-            with contextlib.suppress(BlockingIOError):
-                os.read(wake, 1024)
-            _reap()
-        if control.fileno() in ready:
-            order, fds = wire.receive_json(control, FDS)
-            if order is None:
-                break
-            _fork_keeper(keeper.run, order | config, fds, [control.fileno(), wake, woken])
-    _end(config["scratch_root"])
-
-
-def _fork_keeper(run, order: dict, fds: list[int], ours: list[int]) -> None:
-    parent = os.getpid()
-    if os.fork() == 0:
-        try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for fd in ours:
-                os.close(fd)
-            run(order | {"zygote": parent}, fds)
-        except BaseException:  # noqa: BLE001 the fence: a fork must never go on as a second zygote
-            traceback.print_exc()
-            sys.stderr.flush()
-        finally:
-            os._exit(0)
-    for fd in fds:
-        os.close(fd)
-
-
-def _reap() -> None:
-    """Take in the ended children; a keeper's control group goes with it."""
-    with contextlib.suppress(ChildProcessError):
-        while pid := os.waitpid(-1, os.WNOHANG)[0]:
-            cgroup.remove(pid)
-
-
-def _end(scratch_root: str) -> None:
-    """The judge is gone, or wants no more of us."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    reaper.kill_descendants()
-    cgroup.sweep()
-    shutil.rmtree(scratch_root, ignore_errors=True)
-
 
 if __name__ == "__main__":
+    # Each of the two is imported alone: a compiler does not wait for what only a zygote needs.
     if "run" in CONFIG:
         import confine
 
         confine.run(CONFIG)
     else:
-        zygote(CONFIG)
+        # Before torch is imported: OpenMP reads the allowed CPUs when it is loaded.
+        os.sched_setaffinity(0, CONFIG["cpus"])
+        import zygote
+
+        zygote.run(CONFIG)

@@ -25,7 +25,7 @@ import torch
 import wire
 from walls import namespaces, syscalls
 
-OURS = ("callee", "keeper", "pages", "sandbox", "walls", "wire", "worker")
+OURS = ("callee", "keeper", "pages", "sandbox", "walls", "wire", "worker", "zygote")
 """Our modules' names, which a candidate's own files may have as well."""
 CHANNEL, INPUTS, OUTPUTS = 3, 4, 5
 KEPT = ("PATH", "LANG", "GOMP_SPINCOUNT", "OMP_PROC_BIND", "OMP_PLACES", "OMP_WAIT_POLICY")
