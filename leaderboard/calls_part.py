@@ -83,7 +83,7 @@ def _call(trial: TrialRecord, call: Call) -> None:
     if event is None:
         st.caption(f"{call.state.value}: the ledger holds a prompt only together with its reply.")
         return
-    st.caption(frames.call_facts(call))
+    st.caption(words.literal(frames.call_facts(call)))
     own = frames.put_down(trial).get(call.number, [])
     st.caption(f"Put down to it: {', '.join(f'candidate {number}' for number in own) or 'no candidate'}.")
     for place, message in enumerate(event.messages, start=1):

@@ -41,7 +41,8 @@ def _line(row: Row, label: str) -> dict[str, object]:
 
 
 def _brackets(row: Row) -> str:
-    if row.heldout is None or row.heldout.low is None or row.heldout.high is None:
+    """Nothing where a failed champion makes the number 0: 0 – 0 would read as a sure thing."""
+    if row.heldout is None or row.heldout.value == 0 or row.heldout.low is None or row.heldout.high is None:
         return words.NONE
     return f"{words.three(row.heldout.low)} – {words.three(row.heldout.high)}"
 

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pandas as pd
 import streamlit as st
 
-from leaderboard import loading, matrix_html, parts
+from leaderboard import loading, matrix_html, parts, words
 from leaderboard.matrix import Matrix, matrices, sorted_by
 from leaderboard.records import State
 from leaderboard.standings import Table, as_dicts, standings
@@ -53,8 +53,9 @@ def _body(wanted: str, by: str | None) -> None:
         return
     pages = {line.table.partition.id: _page(line.table) for line in matrix.lines}
     seeds = {trial.id: trial.spec.seed for trial in survey.trials}
+    parts.conditions(matrix.conditions.title)
     st.html(matrix_html.render(matrix, sorted_by(matrix, by), pages, seeds))
-    device, edition = matrix.conditions.device, matrix.conditions.edition
+    device, edition = words.literal(matrix.conditions.device), words.literal(matrix.conditions.edition)
     st.caption(f"Held-out speedup over each task's baseline on {device}, edition {edition}.")
     with st.expander("How to read it"):
         st.markdown(LEGEND)
@@ -72,9 +73,9 @@ def _page(table: Table) -> str:
 
 def _downloads(matrix: Matrix) -> None:
     rows = as_dicts([line.table for line in matrix.lines])
-    left, right, _ = st.columns([1, 1, 6])
+    row = st.container(horizontal=True)
     name = f"matrix-{matrix.conditions.edition}-{matrix.id}"
     csv = pd.DataFrame(rows).to_csv(index=False)
-    left.download_button("Cells as CSV", csv, f"{name}.csv", "text/csv", on_click="ignore")
+    row.download_button("Cells as CSV", csv, f"{name}.csv", "text/csv", on_click="ignore")
     text = json.dumps(rows, indent=1)
-    right.download_button("Cells as JSON", text, f"{name}.json", "application/json", on_click="ignore")
+    row.download_button("Cells as JSON", text, f"{name}.json", "application/json", on_click="ignore")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
 
@@ -78,6 +78,17 @@ def text(content: str, name: str, language: str | None = None) -> None:
         )
 
 
+def pairs(values: Mapping[str, str]) -> None:
+    """Names and values as a table; both may be a stranger's."""
+    # Its cells read Markdown: an image in one would be fetched from wherever it says.
+    st.table({words.literal(name): words.literal(text) for name, text in values.items()})
+
+
+def conditions(title: str) -> None:
+    """All that trials share: a chooser cuts it off, and what ends it, the timing protocol, is no small print."""
+    st.caption(words.literal(title))
+
+
 @contextmanager
 def told() -> Iterator[None]:
     """Around what is fetched from a ledger: one that has been tampered with is said in three parts."""
@@ -92,7 +103,8 @@ def notices(found: tuple[Notice, ...]) -> None:
     """Ledgers that are not on the board, each in three parts."""
     if not found:
         return
-    st.warning(f"{len(found)} ledger{'s' if len(found) > 1 else ''} cannot be read and so is not counted here.")
+    several = f"{len(found)} ledgers cannot be read and so are not counted here."
+    st.warning(several if len(found) > 1 else "1 ledger cannot be read and so is not counted here.")
     with st.expander("What is wrong, and what to do"):
         for notice in found:
             text = f"{notice.ledger}\n{notice.came}\n  expected: {notice.expected}\n  do: {notice.todo}"

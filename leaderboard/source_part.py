@@ -21,7 +21,7 @@ def show(trial: TrialRecord) -> None:
     event = texts.judged(trial, attempt)
     if view == "source":
         for file in event.candidate.sources:
-            st.caption(f"`{words.plain(file.path)}`")
+            st.caption(words.literal(file.path))
             parts.text(file.content, f"{attempt.id}-{file.path}", HIGHLIGHT[trial.spec.language])
     else:
         _changes(trial, attempt, view, layout, other)
@@ -65,16 +65,16 @@ def _changes(
 ) -> None:
     other = _other(trial, attempt, view, another)
     if isinstance(other, str):
-        st.info(f"There is nothing to compare with: {other}.")
+        st.info(f"There is nothing to compare with: {words.literal(other)}.")
         return
     name, before = other
     after = texts.judged(trial, attempt).candidate
     found = _compared(before, after)
-    left_out = [words.plain(file.path) for file in found if not file.rows]
+    left_out = [words.literal(file.path) for file in found if not file.rows]
     for file in found:
         if file.rows:
             count = f"{file.removed} lines removed or changed, {file.added} added or changed"
-            st.caption(f"`{words.plain(file.path)}`: from {name} (−) to candidate {attempt.number} (+); {count}")
+            st.caption(f"{words.literal(file.path)}: from {name} (−) to candidate {attempt.number} (+); {count}")
             st.html(diff_html.render(file, layout, (name, f"candidate {attempt.number}")))
     if left_out:
         st.caption(f"The same on both sides: {', '.join(left_out)}")

@@ -12,7 +12,7 @@ from streamlit.elements.lib.column_types import ColumnConfig
 from leaderboard import charts, curves, frames, loading, parts, steps, words
 from leaderboard.reading import Survey
 from leaderboard.records import State, TrialRecord
-from leaderboard.standings import Table, as_dicts, standings
+from leaderboard.standings import Row, Table, as_dicts, standings
 
 NUMBER = st.column_config.NumberColumn
 TEXT = st.column_config.TextColumn
@@ -57,6 +57,7 @@ def _body(wanted: str) -> None:
         return
     names = {name for row in table.rows for name in row.trials}
     trials = [trial for trial in survey.trials if trial.id in names]
+    parts.conditions(table.partition.title)
     _headline(table, trials, survey)
     st.dataframe(
         frames.table_frame(table),
@@ -92,13 +93,19 @@ def _headline(table: Table, trials: Sequence[TrialRecord], survey: Survey) -> No
     best = ranked[0] if ranked else None
     speed = f"{words.three(best.heldout.value)} ×" if best and best.heldout else "none yet"
     columns[0].metric("Best held-out speedup", speed, border=True)
-    columns[0].caption(f"{table.label(best)}: {words.interval(best.heldout)}, {_seeds(best.seeds)}" if best else "")
+    columns[0].caption(_best(table, best) if best else "")
     columns[1].metric("Starter", f"{words.three(starter.search_time)} ×", border=True)
     columns[1].caption("evaluation 0, on the search workloads")
     columns[2].metric("Trials finished", f"{done} of {len(trials)}", border=True)
-    columns[2].caption(f"{judged} candidates judged on {table.partition.device}")
+    columns[2].caption(f"{judged} candidates judged on {words.literal(table.partition.device)}")
     columns[3].metric("Data as of", words.day(survey.as_of) if survey.as_of else words.NONE, border=True)
     columns[3].caption(words.moment(survey.as_of) if survey.as_of else "")
+
+
+def _best(table: Table, row: Row) -> str:
+    """Whose number it is, and what must be known before believing it."""
+    name, marks = words.literal(table.label(row)), "".join(f", {mark}" for mark in row.marks)
+    return f"{name}: {words.interval(row.heldout)}, {_seeds(row.seeds)}{marks}"
 
 
 def _seeds(count: int) -> str:
@@ -119,7 +126,7 @@ def _columns(table: Table) -> dict[str, ColumnConfig]:
         "seeds": NUMBER("Seeds", format="%d", width=50),
         "evaluations": NUMBER("Evaluations", format="%.0f", width=78, help="Charged, mean per trial."),
         "tokens": TEXT("Tokens", width=60, help="Input + output, mean per trial."),
-        "usd": TEXT("US$", width=50, help="Mean per trial."),
+        "usd": TEXT("US$", width=68, help="Mean per trial."),
         "wall": TEXT("Time", width=70, help="Charged wall time, mean per trial."),
         "gflops": NUMBER("GFLOPS", format="%.1f", width=65),
         "gbytes_per_s": NUMBER("GB/s", format="%.1f", width=55),
@@ -131,11 +138,11 @@ def _columns(table: Table) -> dict[str, ColumnConfig]:
 def _downloads(table: Table) -> None:
     rows = as_dicts([table])
     name = f"standings-{table.partition.edition}-{table.partition.id}"
-    left, right, _ = st.columns([1, 1, 6])
+    row = st.container(horizontal=True)
     csv = pd.DataFrame(rows).to_csv(index=False)
-    left.download_button("Table as CSV", csv, f"{name}.csv", "text/csv", on_click="ignore")
+    row.download_button("Table as CSV", csv, f"{name}.csv", "text/csv", on_click="ignore")
     text = json.dumps(rows, indent=1)
-    right.download_button("Table as JSON", text, f"{name}.json", "application/json", on_click="ignore")
+    row.download_button("Table as JSON", text, f"{name}.json", "application/json", on_click="ignore")
 
 
 def _charts(table: Table, trials: Sequence[TrialRecord]) -> None:
@@ -150,10 +157,10 @@ def _charts(table: Table, trials: Sequence[TrialRecord]) -> None:
 
 def _convergence(table: Table, trials: Sequence[TrialRecord]) -> None:
     st.subheader("Convergence")
-    left, right = st.columns([3, 2])
-    with left:
+    row = st.container(horizontal=True)
+    with row:
         axis = parts.axis()
-    shown = right.segmented_control("Lines", LINES, default=LINES[0], required=True, key="lines", bind="query-params")
+    shown = row.segmented_control("Lines", LINES, default=LINES[0], required=True, key="lines", bind="query-params")
     by_id = {trial.id: trial for trial in trials}
     rows = [row for row in table.rows if row.kind == "method"]
     methods = [curves.Method(table.label(row), row.name, tuple(by_id[one] for one in row.shown)) for row in rows]

@@ -48,7 +48,7 @@ def _body(chosen: str) -> None:
     survey = loading.current()
     trial = next((trial for trial in survey.trials if trial.id == chosen), None)
     if trial is None:
-        st.error(f"Trial `{chosen}` is gone from the runs folder, or its ledger is broken.")
+        st.error(f"Trial {words.literal(chosen)} is gone from the runs folder, or its ledger is broken.")
         parts.notices(survey.notices)
         return
     _headline(trial)
@@ -97,7 +97,8 @@ def _forecasts(trial: TrialRecord) -> None:
     figure = calibration.figure(trial.spec.method.name, found, scale)
     left.plotly_chart(figure, key="calibration", alt="What the method predicted beside what was measured")
     right.markdown("\n".join(f"- {sentence}" for sentence in calibration.summary(found, scale)))
-    right.caption(f"Speedups over the baseline on {trial.spec.device}, measured while searching; one trial, one seed.")
+    device = words.literal(trial.spec.device)
+    right.caption(f"Speedups over the baseline on {device}, measured while searching; one trial, one seed.")
 
 
 def _table(rows: pd.DataFrame, columns: dict[str, ColumnConfig], alt: str) -> None:
@@ -132,8 +133,10 @@ def _headline(trial: TrialRecord) -> None:
 
 def _facts(trial: TrialRecord) -> None:
     left, right = st.columns(2)
-    left.table(frames.facts(trial))
-    right.table(frames.spending(trial))
+    with left:
+        parts.pairs(frames.facts(trial))
+    with right:
+        parts.pairs(frames.spending(trial))
 
 
 def _candidate_columns() -> dict[str, ColumnConfig]:
@@ -217,12 +220,12 @@ def _circumstances(trial: TrialRecord) -> None:
         entry = champion.spec.entry_point.split("::")[0]
         for file in champion.sources:
             name = f"champion.{suffix}" if file.path == entry else file.path.replace("/", "_")
-            label = f"Champion's source, {words.plain(file.path)}"
+            label = f"Champion's source, {words.literal(file.path)}"
             st.download_button(label, file.content, name, "text/plain", on_click="ignore", key=f"champion-{file.path}")
 
 
 def _pairs(values: Mapping[str, str]) -> None:
     if values:
-        st.table(dict(values))
+        parts.pairs(values)
     else:
         st.caption("Not recorded.")

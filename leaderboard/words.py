@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from datetime import UTC, datetime
 
@@ -110,6 +111,14 @@ def options(method: MethodSpec) -> str:
 def plain(text: str) -> str:
     """Text of a stranger, safe to look at: controls and marks that turn the reading direction become visible."""
     return "".join(letter if _harmless(letter) else f"⟨{ord(letter):04X}⟩" for letter in text)
+
+
+_MARKUP = re.compile(r"[\\`*_{}\[\]<>#$~:|!&]|^[-+=]|(?<=^\d)[.)]")
+
+
+def literal(text: str) -> str:
+    """Text of a stranger, in one line, for a place that reads Markdown: all of it stands there as it was written."""
+    return _MARKUP.sub(r"\\\g<0>", " ".join(plain(text).split()))
 
 
 def _harmless(letter: str) -> bool:

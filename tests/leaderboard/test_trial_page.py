@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from leaderboard.reading import load
 from suite import task
-from suite.events import Message, ModelCalled
+from suite.events import Message, ModelCalled, TrialFinished, TrialStarted
 from suite.ledger import Ledger
 from suite.types import Prediction
 from tests.leaderboard import canned
@@ -82,7 +82,7 @@ def test_all_calls_are_listed_and_the_last_one_is_open(runs: Path) -> None:
     calls = app.dataframe[2].value
     assert list(calls["number"]) == [1, 2, 3, 4, 5] and list(calls["candidates"]) == ["1", "2", "3", "4", "5"]
     assert list(calls["usd"]) == ["$0.0312"] * 5
-    assert "2,400 tokens in (1,200 cached) · 900 out (300 reasoning) · $0.0312 · 1.5 s" in texts(app)
+    assert "2,400 tokens in (1,200 cached) · 900 out (300 reasoning) · \\$0.0312 · 1.5 s" in texts(app)
     assert f"```cpp\n{canned.candidate(5).text()}```" in [code.value for code in app.code]
     assert [expander.label for expander in app.expander if "Prompt" in expander.label] == [
         "Prompt 1 of 2 · system · 18 characters",
@@ -114,6 +114,27 @@ def test_hostile_prompts_and_replies_are_shown_as_text_only(runs: Path) -> None:
     shown = bad.replace("\u202e", "⟨202E⟩")
     assert [code.value for code in app.code].count(shown) == 2
     assert not any("alert" in str(item.value) for item in [*app.markdown, *app.caption]) and "alert" not in html(app)
+
+
+@pytest.mark.parametrize("name", ["standings", "matrix", "trial"])
+def test_no_name_or_reason_in_a_ledger_is_read_as_markdown(runs: Path, name: str) -> None:
+    image = "![i](http://host/track.png)"
+    path = runs / "demo" / "trials" / "t" / "ledger.jsonl"
+    with Ledger.open(path) as ledger:
+        for event in canned.events(Plan(predicted=[Prediction(speedup=1.0)])):
+            if isinstance(event, TrialStarted):
+                method = event.trial.method.model_copy(update={"name": image})
+                trial = event.trial.model_copy(update={"method": method, "device": image, "toolchain": {image: image}})
+                event = event.model_copy(update={"trial": trial, "environment": {image: image}})
+            if isinstance(event, ModelCalled):
+                event = event.model_copy(update={"finish_reason": image, "note": image})
+            if isinstance(event, TrialFinished):
+                event = event.model_copy(update={"reason": image})
+            ledger.append(event)
+    app = page(name, **({"trial": load(runs)[0].id} if name == "trial" else {}))
+    read = [str(item.value) for item in [*app.caption, *app.markdown, *app.error, *app.info, *app.warning]]
+    read += [table.value.to_csv() for table in app.table]
+    assert any("track.png" in text for text in read) and not any(image in text for text in read)
 
 
 def test_a_very_long_text_is_cut_beside_a_button_for_the_whole(runs: Path) -> None:

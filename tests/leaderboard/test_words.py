@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from leaderboard import words
@@ -69,6 +71,19 @@ def test_every_ending_has_words() -> None:
 @pytest.mark.parametrize("letter", ["\x1b", "\u202e", "\u2066", "\u200b", "\r", "\x00"])
 def test_marks_that_deceive_the_eye_become_visible(letter: str) -> None:
     assert words.plain(f"a{letter}b") == f"a⟨{ord(letter):04X}⟩b"
+
+
+@pytest.mark.parametrize(
+    "text", ["![i](http://x/i.png)", "$a$", ":red[b]", "a_b*c*", "<b>", "`t`", "- a", "1. a", "&lt;"]
+)
+def test_what_markdown_would_read_is_escaped(text: str) -> None:
+    shown = words.literal(text)
+    assert "\\" in shown and re.sub(r"\\(?=[!-/:-@[-`{-~])", "", shown) == text
+    assert not re.search(r"(?<!\\)[\[\]$*_`<>&]", shown)
+
+
+def test_literal_leaves_what_is_plain_in_one_line() -> None:
+    assert words.literal("AMD EPYC 9B45,\n 2 cores (1.30 ×) - \u202e") == "AMD EPYC 9B45, 2 cores (1.30 ×) - ⟨202E⟩"
 
 
 def test_plain_leaves_what_is_plain() -> None:
