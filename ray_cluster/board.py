@@ -13,9 +13,10 @@ from leaderboard import mlflow_view, reading
 from leaderboard.standings import as_dicts
 from leaderboard.standings import standings as rank
 from ray_cluster.console import Exit, MissingEnvironment, data_console, print_json, say, show_error
+from ray_cluster.race_folder import races
 from ray_cluster.tables import standings_table
 from ray_cluster.tracking import quiet, tracking_uri
-from suite.errors import LedgerError
+from suite.errors import LedgerError, UserError
 
 APP = Path(reading.__file__).with_name("app.py")
 
@@ -25,6 +26,13 @@ def show_standings(runs: Path, race: str | None, as_json: bool) -> Exit:
     survey = reading.survey(runs)
     for notice in survey.notices:  # a damaged ledger is missing from the table, which a reader must know
         show_error(LedgerError(notice.came, notice.expected, notice.todo))
+    known = sorted({one.spec.race for one in survey.trials} | {folder.race for folder in races(runs)})
+    if race is not None and race not in known:
+        raise UserError(
+            f"there is no race {race!r} in {runs.absolute()}",
+            f"one of {', '.join(known)}" if known else "a race that was begun (there is none yet)",
+            "give the folder with --runs, or leave the name out",
+        )
     tables = rank(one for one in survey.trials if race in (None, one.spec.race))
     if as_json:
         print_json("standings", standings=as_dicts(tables))
@@ -62,6 +70,8 @@ def run_board(runs: Path, port: int) -> Exit:
 
 def rebuild_records(runs: Path) -> Exit:
     """Write MLflow's records anew from the ledgers."""
+    if not runs.is_dir():
+        raise UserError(f"there is no folder {runs.absolute()}", "a folder of races", "give it with --runs")
     quiet()
     count = mlflow_view.rebuild(runs, tracking_uri(runs))
     say(f"MLflow at {tracking_uri(runs)} holds the {count} trials whose ledgers are in {runs.absolute()}")

@@ -106,6 +106,18 @@ def test_standings_say_which_ledger_is_damaged(
     assert ledger.parent.name in said.replace("\n", "") and "expected" in said
 
 
+def test_standings_of_a_race_that_is_not_there_name_those_that_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, runs: Path
+) -> None:
+    assert derby(monkeypatch, "standings", "trail", "--runs", str(runs)) == Exit.USAGE
+    assert "one of trial" in capsys.readouterr().err
+
+
+def test_a_rebuild_makes_no_folder_of_a_misspelt_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert derby(monkeypatch, "rebuild", "--runs", str(tmp_path / "rnus")) == Exit.USAGE
+    assert not (tmp_path / "rnus").exists()
+
+
 def test_a_dry_run_shows_the_matrix_and_writes_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture, tmp_path: Path
 ) -> None:
