@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from pydantic import Field
 
 from methods.ksearch.adapter import BenchPorts, targets
 from methods.ksearch.formats import format_for
@@ -29,7 +31,7 @@ class KSearch(Rules):
     original does for CUDA only.
     """
 
-    stagnation: int = 0
+    stagnation: Annotated[int, Field(ge=0)] = 0
     """K: attempts without progress that end a cycle; 0 is 7 for C++ and CUDA, 5 for Triton and Python."""
     one_file_cuda: bool = False
     """CUDA answers as one fenced file instead of three tagged ones."""

@@ -78,6 +78,11 @@ def test_every_registered_method_resolves_with_all_its_options(name: str) -> Non
     assert resolve(name, spec.options) == spec
 
 
+def test_a_number_of_attempts_is_not_negative() -> None:
+    with pytest.raises(MethodError, match="greater than or equal to 0"):
+        resolve("k_search", {"stagnation": -3})
+
+
 def test_options_are_resolved_defaults_included() -> None:
     assert resolve("best_of_n", {"give_up_after": 3}).options == {"give_up_after": 3}
     assert resolve("best_of_n", {}).options == {"give_up_after": 10}
