@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -9,9 +10,22 @@ from contextlib import contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _GRACE_S = 2
 """A request still running when the block ends gets this long before its connection is cut."""
+
+MOST_CONNECTIONS = 256
+"""At once. Each costs a file descriptor and perhaps a body in memory, and who connects may mean harm."""
+
+
+class _Counted(H11Protocol):
+    """A connection that is one of not too many; h11, whatever else is installed, for it bounds what it keeps."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.abort()
 
 
 @contextmanager
@@ -25,7 +39,13 @@ def serve_app(app: ASGIApp, stopping: Callable[[], None] = lambda: None) -> Iter
     # without it head and body of a reply are sent 40 ms apart.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", ws="none", timeout_graceful_shutdown=_GRACE_S
+        app,
+        http=_Counted,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=_GRACE_S,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="loopback", daemon=True)

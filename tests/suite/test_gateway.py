@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from suite.errors import InfraError, ModelError
 from suite.events import ModelCalled
 from suite.gateway import serve
 from suite.ledger import Ledger, read
+from suite.loopback import MOST_CONNECTIONS
 from suite.scripted import ScriptedEvaluator, ScriptedModel
 from suite.types import Budget
 from tests.suite.stage import candidate, order
@@ -308,3 +309,13 @@ def test_openais_client_does_not_ask_again_once_the_trial_is_suspended(tmp_path:
             api.chat.completions.create(model="m", messages=[{"role": "user", "content": "hello"}])
         assert stopped.value.status_code == 503 and len(model.seeds) == 3
         assert house.bench.desk.suspended is not None
+
+
+def test_connections_beyond_a_number_are_cut_and_the_others_served(tmp_path: Path) -> None:
+    with open_house(tmp_path, ScriptedModel(["x"]), Budget(evaluations=1)) as house, ExitStack() as held:
+        assert house.alive()
+        address = "127.0.0.1", int(house.url.rpartition(":")[2])
+        crowd = [held.enter_context(socket.create_connection(address, timeout=10)) for _ in range(MOST_CONNECTIONS)]
+        with suppress(ConnectionResetError):
+            assert crowd[-1].recv(1) == b""
+        assert house.alive()
