@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,12 @@ class Tree:
 
     def find(self, identity: str | None) -> Node | None:
         """The first node of that id."""
-        return next((node for node in self.nodes if node.id == identity), None)
+        return None if identity is None else self._first.get(identity)
+
+    @cached_property
+    def _first(self) -> dict[str, Node]:
+        """The first node of every id: models write long chains, along which every step is a search."""
+        return {node.id: node for node in reversed(self.nodes)}
 
     def children(self, identity: str) -> tuple[Node, ...]:
         return tuple(node for node in self.nodes if node.parent == identity)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from methods.ksearch import views
 from methods.ksearch.edits import NEW_NODES, apply, is_script
 from methods.ksearch.json_text import first_object
 from methods.ksearch.normalise import json_of, node_of, number, tree_of
@@ -181,3 +183,13 @@ def test_a_child_remembers_the_program_it_is_made_from() -> None:
     after, _ = apply(small_tree(), {"ops": [op]}, 1, Rules())
     child = after.find("d")
     assert child is not None and child.solution.parent == "p" and not child.closed
+
+
+def test_a_long_chain_of_nodes_is_walked_quickly() -> None:
+    solved = {"solution_ref": {"solution_id": "s"}, "action": {"title": "t"}}
+    chain = [{"node_id": str(at), "parent_id": str(at - 1), **solved} for at in range(600)]
+    leaves = [{"node_id": f"open{at}", "parent_id": str(at), "action": {"title": "t"}} for at in range(600)]
+    tree = tree_of({"decision_tree": {"nodes": chain + leaves}})
+    began = time.monotonic()
+    assert views.frontier(tree, False, 1200).startswith("- open0 ")
+    assert time.monotonic() - began < 2
