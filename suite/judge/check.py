@@ -1,9 +1,13 @@
-"""The check split: small shapes, every input family, fresh contents; outputs against the reference, nothing timed."""
+"""Untimed calls, outputs against the reference: the check split, and the timed shapes with contents of other families.
+
+Contents are always fresh. The timed shapes are known, and are timed with contents of one family. What holds for those
+contents alone (moderate logits, a scalar that is always the same) must not be assumed there.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +19,9 @@ from suite.judge.sides import Rejected, Side, set_scene
 from suite.types import Correctness, Measurement, Split, Status, Workload
 
 TIMEOUTS = 3
-"""All calls of the check split together may take this many times what one call may take."""
+"""All these calls together may take this many times what one call may take."""
+SPOTS = 1
+"""Of the timed workloads with other contents, so many are drawn by lot in the search tier; a champion passes all."""
 
 
 class Tally:
@@ -42,7 +48,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Case:
-    """One call of the check split, with what must come out."""
+    """One untimed call, with what must come out."""
 
     workload: Workload
     family: str
@@ -58,6 +64,17 @@ def draw_cases(course: Course, rng: np.random.Generator) -> Iterator[Case]:
             yield Case(workload, family, inputs, course.truth(inputs))
 
 
+def timed_cases(
+    course: Course, rng: np.random.Generator, timed: Sequence[Workload], count: int | None
+) -> Iterator[Case]:
+    """Timed workloads with the families that are not timed: `count` of them, drawn by lot; None: every one."""
+    pairs = [(workload, family) for workload in timed for family in course.families[1:]]
+    for index in rng.permutation(len(pairs))[:count]:
+        workload, family = pairs[index]
+        inputs = course.make(workload, rng, family)
+        yield Case(workload, family, inputs, course.truth(inputs))
+
+
 def check(course: Course, side: Side, arena: InputArena, cases: Iterator[Case]) -> tuple[Measurement, ...]:
     """A measurement without times for each check workload. Raises `Rejected` at the first wrong answer."""
     deadline = time.perf_counter() + TIMEOUTS * course.task.timeout_s
@@ -67,14 +84,15 @@ def check(course: Course, side: Side, arena: InputArena, cases: Iterator[Case]) 
         side.take(set_scene(course.task.definition, case.workload, arena, case.inputs))
         side.reset()
         if (left := deadline - time.perf_counter()) <= 0:
-            raise Rejected(Status.TIMEOUT, "the calls on small shapes take too long together")
+            raise Rejected(Status.TIMEOUT, "the untimed calls take too long together")
         side.call(min(left, course.task.timeout_s))
         comparison = course.compare(side.outputs(), case.truth)
         if not comparison.ok:
             detail = wrong(side, comparison)
             raise Rejected(Status.INCORRECT_NUMERICAL, f"{detail} (inputs of the family {case.family!r})")
-        workloads[case.workload.uuid] = case.workload
-        tallies.setdefault(case.workload.uuid, Tally()).add(comparison, referenced=True)
+        if case.workload.split == Split.CHECK:
+            workloads[case.workload.uuid] = case.workload
+            tallies.setdefault(case.workload.uuid, Tally()).add(comparison, referenced=True)
     return tuple(
         Measurement(workload=workloads[uuid], status=Status.PASSED, correctness=tally.correctness())
         for uuid, tally in tallies.items()

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from itertools import chain, islice
 from types import TracebackType
 from typing import Self
 
@@ -16,7 +17,7 @@ from suite import task as tasks
 from suite.brief import c_prototype
 from suite.errors import InfraError
 from suite.judge.build import Builder, BuildFailed
-from suite.judge.check import Tally, check, draw_cases
+from suite.judge.check import SPOTS, Tally, check, draw_cases, timed_cases
 from suite.judge.course import Course, Inputs
 from suite.judge.hearing import Hearing
 from suite.judge.memory import Flusher, Pool, fresh_generator
@@ -85,18 +86,19 @@ class Judge:
                 hearing.fail(Status.POLICY, refused)
                 return
         course, rng = Course(job.task), fresh_generator()
+        timed = (*job.task.split(Split.SEARCH), *(job.heldout if job.tier == Tier.CHAMPION else ()))
+        spots = timed_cases(course, rng, timed, None if job.tier == Tier.CHAMPION else SPOTS)
         with hearing.stage("build"):
-            # Inputs and truths of the check split are made while the compiler runs.
-            cases = self._clerk.submit(lambda: list(draw_cases(course, rng)))
+            # Inputs and truths are made while the compiler runs, but few of the large ones: they fill the memory.
+            cases = self._clerk.submit(lambda: [*draw_cases(course, rng), *islice(spots, SPOTS)])
             try:
                 program = self._build(job, hearing)
                 expert = self._expert(job.task)
             finally:
                 drawn = cases.result()
-        timed = (*job.task.split(Split.SEARCH), *(job.heldout if job.tier == Tier.CHAMPION else ()))
         with shared_memory(job.task.definition, (*job.task.workloads, *timed)) as memory:
             with self._candidate(program, memory, hearing) as side, hearing.stage("check"):
-                hearing.add(check(course, side, memory.inputs, iter(drawn)))
+                hearing.add(check(course, side, memory.inputs, chain(drawn, spots)))
             hearing.add(self._time(course, timed, (program, expert, memory), hearing))
 
     def _build(self, job: Job, hearing: Hearing) -> Program:

@@ -87,6 +87,7 @@ def _normals(rng: np.random.Generator, *shape: int) -> torch.Tensor:
 
 def _mask(params: dict, rng: np.random.Generator) -> np.ndarray:
     batch, tokens, kind = params["batch_size"], params["seq_len"], params["mask"]
+    kind = str(rng.choice(("full", "random", "padded"))) if kind == "any" else kind
     shape = (batch, tokens, tokens)
     if kind == "random":
         return rng.integers(0, 2, shape).astype(np.float32)

@@ -1,7 +1,8 @@
 """What the task's parameters mean: axes, cost, and how held-out parameters follow from a draw. Needs no torch.
 
 `params` are the axes `batch_size`, `seq_len` and `dim`, and `mask`, the kind of mask: "full" (all ones), "random" (each
-pair kept with probability 1/2), "padded" (the last quarter of the tokens is padding) or "empty" (all zeros).
+pair kept with probability 1/2), "padded" (the last quarter of the tokens is padding), "empty" (all zeros) or "any" (of
+the first three, drawn anew for all contents, so that no shape tells its mask).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 import random
 
 HIDDEN = 128
-MASKS = ("full", "random", "padded", "empty")
+MASKS = ("full", "random", "padded", "empty", "any")
 DIM_STEP = 32
 MOST_ELEMENTS = 3 << 19
 

@@ -11,7 +11,7 @@ import torch
 
 from suite.errors import TaskError
 from suite.judge.arena import InputArena, lay_out
-from suite.judge.check import Tally, draw_cases
+from suite.judge.check import Tally, draw_cases, timed_cases
 from suite.judge.course import Course
 from suite.judge.memory import Pool, fresh_generator
 from suite.judge.sides import set_scene
@@ -76,6 +76,15 @@ def test_the_check_split_is_every_shape_with_every_family_drawn_anew(course: Cou
         (workload, family) for workload in task.split(Split.CHECK) for family in ("normal", "positive")
     ]
     assert all(not torch.equal(a.truth["out"], b.truth["out"]) for a, b in zip(first, second, strict=True))
+
+
+def test_timed_shapes_are_called_with_the_families_that_are_not_timed(course: Course, task: Task) -> None:
+    timed = task.split(Split.SEARCH)
+    every = list(timed_cases(course, fresh_generator(), timed, None))
+    assert {case.workload.uuid for case in every} == {workload.uuid for workload in timed}
+    assert {case.family for case in every} == {"positive"} and len(every) == len(timed)
+    drawn = [next(timed_cases(course, fresh_generator(), timed, 1)).workload.uuid for _ in range(30)]
+    assert len(set(drawn)) == len(timed)
 
 
 def test_a_tally_keeps_the_worst_and_counts_both_kinds(course: Course, task: Task) -> None:

@@ -147,12 +147,22 @@ def test_calls_that_are_slow_together_time_out(judge: Judge, task: Task) -> None
 
 
 def test_what_is_wrong_at_the_timed_shapes_only_fails_there(judge: Judge, task: Task) -> None:
-    verdict = search(judge, task, cpp(f"{ADD} if (rows > 100) out[256 * 99] += 1.0f;"))
+    verdict = search(judge, task, cpp(f"{ADD} if (rows > 100 && alpha == 0.5f) out[256 * 99] += 1.0f;"))
     first = task.split(Split.SEARCH)[0]
     assert (verdict.status, failure(verdict).stage) == (Status.INCORRECT_NUMERICAL, "timing")
     assert failure(verdict).workload == first.uuid
     assert verdict.measurements[-1].status == Status.INCORRECT_NUMERICAL
     assert verdict.measurements[-1].workload == first
+
+
+def test_what_holds_for_the_timed_contents_alone_may_not_be_assumed_at_the_timed_shapes(
+    judge: Judge, task: Task
+) -> None:
+    halved = cpp("add(x, y, rows > 100 ? 0.5f : alpha, out, total, rows);")  # alpha is 0.5 wherever it is timed
+    champion = judge.evaluate(Job(task=task, candidate=halved, tier=Tier.CHAMPION, heldout=draw_heldout(task, b"seed")))
+    for verdict in (search(judge, task, halved), champion):
+        assert (verdict.status, failure(verdict).stage) == (Status.INCORRECT_NUMERICAL, "check")
+        assert "'positive'" in failure(verdict).detail
 
 
 def test_an_answer_kept_from_an_earlier_call_is_wrong(judge: Judge, task: Task) -> None:

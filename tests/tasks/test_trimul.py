@@ -125,6 +125,8 @@ def test_masks_are_of_the_asked_kind(inputs: ModuleType) -> None:
     assert mask("full").mean() == 1 and mask("empty").mean() == 0
     assert 0.4 < mask("random").mean() < 0.6 and not torch.equal(mask("random"), mask("random", seed=1))
     assert torch.equal(mask("padded")[0], _padding(20, 15))
+    drawn = {round(float(mask("any", seed).mean()), 1) for seed in range(20)}
+    assert drawn == {1.0, 0.5, 0.6}  # full, random, and padded: (15 / 20)^2
 
 
 def _padding(tokens: int, real: int) -> torch.Tensor:
