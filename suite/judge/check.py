@@ -20,8 +20,8 @@ from suite.types import Correctness, Measurement, Split, Status, Workload
 
 TIMEOUTS = 3
 """All these calls together may take this many times what one call may take."""
-SPOTS = 1
-"""Of the timed workloads with other contents, so many are drawn by lot in the search tier; a champion passes all."""
+AHEAD = 1
+"""Timed workloads whose contents are made before they are needed; more would fill the memory."""
 
 
 class Tally:

@@ -17,7 +17,7 @@ from suite import task as tasks
 from suite.brief import c_prototype
 from suite.errors import InfraError
 from suite.judge.build import Builder, BuildFailed
-from suite.judge.check import SPOTS, Tally, check, draw_cases, timed_cases
+from suite.judge.check import AHEAD, Tally, check, draw_cases, timed_cases
 from suite.judge.course import Course, Inputs
 from suite.judge.hearing import Hearing
 from suite.judge.memory import Flusher, Pool, fresh_generator
@@ -87,10 +87,10 @@ class Judge:
                 return
         course, rng = Course(job.task), fresh_generator()
         timed = (*job.task.split(Split.SEARCH), *(job.heldout if job.tier == Tier.CHAMPION else ()))
-        spots = timed_cases(course, rng, timed, None if job.tier == Tier.CHAMPION else SPOTS)
+        spots = timed_cases(course, rng, timed, self.settings.plan(job.tier).spots)
         with hearing.stage("build"):
-            # Inputs and truths are made while the compiler runs, but few of the large ones: they fill the memory.
-            cases = self._clerk.submit(lambda: [*draw_cases(course, rng), *islice(spots, SPOTS)])
+            # Inputs and truths are made while the compiler runs.
+            cases = self._clerk.submit(lambda: [*draw_cases(course, rng), *islice(spots, AHEAD)])
             try:
                 program = self._build(job, hearing)
                 expert = self._expert(job.task)

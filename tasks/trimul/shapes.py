@@ -13,7 +13,7 @@ import random
 HIDDEN = 128
 MASKS = ("full", "random", "padded", "empty", "any")
 DIM_STEP = 32
-MOST_ELEMENTS = 3 << 19
+MOST_ELEMENTS = 1 << 19
 
 
 def axes(params: dict) -> dict[str, int]:
@@ -27,9 +27,9 @@ def axes(params: dict) -> dict[str, int]:
 
 
 def heldout_params(draw: dict, rng: random.Random) -> dict:
-    """Parameters from one draw; seq_len is cut so that the input has at most `MOST_ELEMENTS` elements (6 MB)."""
+    """Parameters from one draw; a seq_len whose input has more than `MOST_ELEMENTS` (2 MB) is drawn anew below it."""
     longest = math.isqrt(MOST_ELEMENTS // (draw["batch_size"] * draw["dim"]))
-    return {**draw, "seq_len": min(draw["seq_len"], longest)}
+    return {**draw, "seq_len": draw["seq_len"] if draw["seq_len"] <= longest else rng.randint(longest // 2, longest)}
 
 
 def cost(params: dict) -> dict[str, int]:
