@@ -33,20 +33,19 @@ ASKING = pytest.mark.parametrize("name", _each([name for name in METHODS if reso
 
 
 def answered(texts: Mapping[str, str]) -> pytest.MarkDecorator:
-    """Parameters `name` and `texts` of methods that ask: each text alone; for heavy methods all of them in turn."""
+    """Parameters `name` and `texts` of methods that ask: all texts in turn, and each alone where that is quick."""
     asking = [name for name in METHODS if resolve(name, {}).uses_model]
     light = [
-        pytest.param(name, [text], id=f"{name}-{word}")
+        pytest.param(name, [text], id=f"{name}-{word}", marks=pytest.mark.slow)
         for name in asking
         for word, text in texts.items()
         if name not in HEAVY
     ]
-    heavy = [
-        pytest.param(name, list(texts.values()), id=f"{name}-all", marks=pytest.mark.slow)
+    mixed = [
+        pytest.param(name, list(texts.values()), id=f"{name}-all", marks=[pytest.mark.slow] if name in HEAVY else [])
         for name in asking
-        if name in HEAVY
     ]
-    return pytest.mark.parametrize(("name", "texts"), light + heavy)
+    return pytest.mark.parametrize(("name", "texts"), light + mixed)
 
 
 def search(

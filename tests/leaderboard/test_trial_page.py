@@ -17,6 +17,8 @@ from tests.leaderboard import canned
 from tests.leaderboard.canned import LLM, TASK, Plan
 from tests.leaderboard.pages import charts, html, page, texts
 
+pytestmark = pytest.mark.slow  # each of them runs the page, one or two seconds; test_app.py opens it too
+
 TASKS = Path(__file__).parents[2] / "tasks"
 
 
