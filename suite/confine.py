@@ -3,6 +3,11 @@
 It sees code to read, a scratch folder to write and one TCP port to connect to, has processes of its own that end with
 it, and has a tenth of another's claim to cpu time. Where the system refuses namespaces (a container without
 privileges), landlock and a stricter filter of system calls stand alone; the record says so.
+
+What is left to a hostile method: to burn the time and the caches of cores on which a judge times (eight spinning
+processes did not slow the baseline, but every verdict is then marked busy), to keep its door busy, to reach another
+machine at its door's port number, and memory up to the machine's limit, where it is the first to be killed. On a weak
+host also: as much disk as there is, and an orphan that outlives a keeper that was killed.
 """
 
 from __future__ import annotations
@@ -12,6 +17,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -86,6 +92,7 @@ def close(ground: Ground, read: list[str], scratch: Path, port: int) -> dict[str
     apart = ground.kind != "none"
     profile = {"namespaces": ground.kind, "tasks": cgroup.enter(ground.tasks, 0)}
     profile["cpu"], sessions = priority.give_way(ground.light)
+    _limit(ground.kind)
     visible, written = [*_system(), *mounts.DEVICES, *PROC, *read], [str(scratch), *WRITABLE_DEVICES]
     if apart:
         syscalls.unshare(syscalls.CLONE_NEWNS)  # the keeper keeps its own view
@@ -94,7 +101,6 @@ def close(ground: Ground, read: list[str], scratch: Path, port: int) -> dict[str
         if profile["proc"] == "private":  # then nothing is left to see but what is meant to be seen
             visible = ["/"]
         written.append(mounts.SHARED_MEMORY)
-    _limit(ground.kind)
     syscalls.drop_capabilities()
     syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
     syscalls.prctl(syscalls.PR_SET_DUMPABLE, 1)  # or its own part of /proc would belong to root
@@ -115,6 +121,8 @@ def _filter(*, apart: bool, sessions: bool) -> str:
 
 
 def _limit(kind: str) -> None:
+    with suppress(OSError):
+        syscalls.write("/proc/self/oom_score_adj", "1000")  # where memory runs out, this goes first
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (SCRATCH_BYTES, SCRATCH_BYTES))
     if kind.startswith("user"):  # then what else the user runs does not count

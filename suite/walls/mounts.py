@@ -13,7 +13,7 @@ from . import namespaces, syscalls
 
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 LINKS = {f"/dev/{name}": f"/proc/self/{at}" for name, at in (("fd", "fd"), ("stdout", "fd/1"), ("stderr", "fd/2"))}
-SHARED_MEMORY = "/dev/shm"
+SHARED_MEMORY, SHARED_BYTES = "/dev/shm", 256 << 20
 ROOT_BYTES, ROOT_FILES = 1 << 20, 16384
 """The bare root holds mount points only."""
 
@@ -39,9 +39,9 @@ def enter(room: Room) -> str:
         _show(path, root + path)
     for path, target in LINKS.items():
         os.symlink(target, root + path)
-    for folder in (SHARED_MEMORY, room.scratch):
+    for folder, size in ((SHARED_MEMORY, SHARED_BYTES), (room.scratch, room.size)):
         os.makedirs(root + folder, exist_ok=True)
-        namespaces.mount_memory(root + folder, room.size, room.files)
+        namespaces.mount_memory(root + folder, size, room.files)
     os.makedirs(root + "/proc", exist_ok=True)
     proc = namespaces.mount_proc(root + "/proc")
     if proc == "shared":

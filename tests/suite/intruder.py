@@ -91,6 +91,11 @@ def bomb(tasks: int) -> int:
     return len(made)
 
 
+def session() -> int:
+    """A new one, of a child's."""
+    return subprocess.run(["/bin/true"], start_new_session=True, check=True).returncode
+
+
 @dataclass(frozen=True)
 class Intruder:
     """Tries Python expressions by name; `victim` is a process, `file` its file, `port` and `address` its sockets."""
