@@ -9,7 +9,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-# Processes of the fast tests; the slow ones, which kill processes and race, run one after the other.
+# Processes of the tests.
 JOBS ?= 2
 # torch is named first and exactly: without a GPU a bare `torch` would pull gigabytes of CUDA libraries.
 TORCH ?= torch==2.13.0
@@ -33,7 +33,7 @@ test: setup
 	$(BIN)/python -m pytest -m "not slow and not gpu" -n $(JOBS) --dist loadfile
 
 test-slow: setup
-	$(BIN)/python -m pytest -m "slow and not gpu"
+	$(BIN)/python -m pytest -m "slow and not gpu" -n $(JOBS) --dist loadfile
 
 test-all: test test-slow
 

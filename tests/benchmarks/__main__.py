@@ -12,10 +12,11 @@ FULL = {
     "throughput": ["--count", "12"],
     "aa": ["--champion", "40", "--search", "40"],
     "champions": [],
+    "contenders": [],
     "door": [],
     "survival": [],
 }
-QUICK = {"throughput": ["--count", "2"], "aa": ["--champion", "2", "--search", "2"], "champions": []}
+QUICK = {"throughput": ["--count", "2"], "aa": ["--champion", "2", "--search", "2"], "champions": [], "contenders": []}
 
 
 def main() -> None:
