@@ -30,7 +30,7 @@ def keep(work: Callable[[confine.Ground], NoReturn], scratch: Path, without: fro
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is meant for the method
     ground = confine.lay(scratch, without)
-    init, held = (0, None) if ground.kind == "none" else namespaces.start_init()
+    init, held = (0, None) if ground.kind == "none" else namespaces.fork_init()
     keeper = os.getpid()
     method = os.fork()
     if method == 0:

@@ -79,7 +79,7 @@ def test_a_methods_filter_looks_at_arguments(machine: str, apart: bool) -> None:
     assert allows(priority, 0, 0, 19) and not allows(priority, 0, 7, 19) and not allows(priority, 2, 0, 19)
     for numbers in method_filter.OF_OTHERS.values():
         assert allows(numbers[column], 0) and allows(numbers[column], 7) == apart
-    for numbers in method_filter.ATTRIBUTES.values():
-        assert numbers[column] is None or allows(numbers[column], 3) == apart
+    for changing in method_filter.ATTRIBUTES.values():
+        assert changing[column] is None or allows(changing[column], 3) == apart
     assert allows(method_filter.SETSID[column]) == apart
     assert not allows(seccomp.REFUSED["ptrace"][column]) and allows((0, 63)[column])
