@@ -1,7 +1,7 @@
 """Finds the task's reference on disk and calls it.
 
 catalogue: A6, C3
-verdict: RUNTIME_ERROR
+verdict: RUNTIME_ERROR, TIMEOUT
 """
 
 import glob
