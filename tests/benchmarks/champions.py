@@ -6,9 +6,7 @@ the same held-out workloads.
 
 from __future__ import annotations
 
-import argparse
 import sys
-from pathlib import Path
 
 from pydantic import JsonValue
 
@@ -19,7 +17,7 @@ from suite.judge.judge import Judge
 from suite.ledger import read
 from suite.score import Estimate, candidate_us, score, speedup
 from suite.types import Evaluation, Job, Split, Tier
-from tests.benchmarks.results import keep, task
+from tests.benchmarks.results import keep, runs_of_the_demo, task
 
 Row = tuple[str, Evaluation]
 
@@ -62,12 +60,10 @@ def table(rows: list[Row]) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Print and keep the table."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.champions", description=__doc__)
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of races; its race `demo` is read")
-    runs = parser.parse_args(arguments).runs
+    runs, missing = runs_of_the_demo("champions", __doc__, arguments)
     records = [record for record in load(runs) if record.spec.race == "demo" and record.champion is not None]
     if not records:
-        sys.exit(f"no finished demo race under {runs}\n  expected: its ledgers\n  do: make demo")
+        sys.exit(missing)
     lines: list[str] = []
     raw: dict[str, JsonValue] = {}
     for name in sorted({record.spec.task for record in records}):

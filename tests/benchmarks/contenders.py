@@ -5,7 +5,6 @@ Reads a finished demo race (`make demo`, or `--runs DIR`) from its ledgers and m
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from pydantic import JsonValue
 from suite.events import Evaluated, ModelCalled, TrialFinished, TrialStarted
 from suite.ledger import read
 from suite.types import Spent, Status
-from tests.benchmarks.results import keep
+from tests.benchmarks.results import keep, runs_of_the_demo
 
 
 @dataclass(frozen=True)
@@ -81,12 +80,10 @@ def table(rows: list[Row]) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Print and keep the table; exit code 1 if a method was charged more evaluations than it was given."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.contenders", description=__doc__)
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of races; its race `demo` is read")
-    runs = parser.parse_args(arguments).runs
+    runs, missing = runs_of_the_demo("contenders", __doc__, arguments)
     rows = [found for path in sorted(runs.glob("demo/trials/*/ledger.jsonl")) if (found := row(path)) is not None]
     if not rows:
-        sys.exit(f"no finished demo race under {runs}\n  expected: its ledgers\n  do: make demo")
+        sys.exit(missing)
     raw: dict[str, list[JsonValue]] = defaultdict(list)
     for one in rows:
         raw[one.method].append({"task": one.task, "spent": one.spent.model_dump(mode="json"), "barren": one.barren})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,14 @@ DECODE = "gqa_paged_decode_h32_kv4_d128_ps1"
 def task(name: str = DECODE) -> Task:
     """A task of the suite on the cpu lane."""
     return load(TASKS / name)
+
+
+def runs_of_the_demo(benchmark: str, words: str | None, arguments: list[str] | None) -> tuple[Path, str]:
+    """The folder that the command line of `benchmark` names, and what to say where no finished demo race lies in it."""
+    parser = argparse.ArgumentParser(prog=f"python -m tests.benchmarks.{benchmark}", description=words)
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of races; its race `demo` is read")
+    runs: Path = parser.parse_args(arguments).runs
+    return runs, f"no finished demo race under {runs}\n  expected: its ledgers\n  do: make demo"
 
 
 def keep(name: str, lines: list[str], numbers: dict[str, JsonValue]) -> None:

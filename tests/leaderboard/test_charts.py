@@ -10,17 +10,8 @@ from leaderboard import charts
 from leaderboard.reading import load
 from leaderboard.records import TrialRecord
 from leaderboard.standings import Table, standings
-from suite.types import Status
 from tests.leaderboard import canned
 from tests.leaderboard.canned import Plan
-
-
-@pytest.fixture(scope="module")
-def trials(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrialRecord, ...]:
-    runs = tmp_path_factory.mktemp("runs")
-    for plan in (*canned.demo(1), Plan("best_of_n", 9, champion=Status.TIMEOUT)):
-        canned.write(runs, plan)
-    return load(runs)
 
 
 @pytest.fixture(scope="module")

@@ -15,14 +15,6 @@ from tests.leaderboard import canned
 from tests.leaderboard.canned import LLM, Plan
 
 
-@pytest.fixture(scope="module")
-def trials(tmp_path_factory: pytest.TempPathFactory) -> tuple[TrialRecord, ...]:
-    runs = tmp_path_factory.mktemp("runs")
-    for plan in (*canned.demo(1), Plan("best_of_n", 9, champion=Status.TIMEOUT)):
-        canned.write(runs, plan)
-    return load(runs)
-
-
 def method(trials: tuple[TrialRecord, ...], name: str, label: str = "") -> Method:
     return Method(label or name, name, tuple(trial for trial in trials if trial.spec.method.name == name))
 

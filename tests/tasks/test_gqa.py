@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,27 +18,12 @@ from suite.judge.build import Builder
 from suite.judge.calibration import measure
 from suite.judge.direct import load_kernel
 from suite.judge.memory import Pool
-from suite.task import draw_heldout, load, module, starter
+from suite.task import draw_heldout, module, starter
 from suite.tunables import find, render
 from suite.types import Language, SourceFile, Split, Task
 
 NAME = "gqa_paged_decode_h32_kv4_d128_ps1"
 RAGGED: dict[str, Any] = {"lengths": [0, 1, 17, 200]}
-
-
-@pytest.fixture(scope="module")
-def task() -> Task:
-    return load(tasks.folder(NAME))
-
-
-@pytest.fixture(scope="module")
-def inputs(task: Task) -> ModuleType:
-    return module(task, "inputs")
-
-
-@pytest.fixture(scope="module")
-def builder(fresh_cache: Callable[[], Path]) -> Builder:
-    return Builder(fresh_cache())
 
 
 def make(inputs: ModuleType, family: str = "normal", seed: int = 0, params: dict[str, Any] = RAGGED) -> dict[str, Any]:

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 import torch
 
-import tasks
 from suite.admission import trusted
 from suite.judge.build import Builder
 from suite.judge.calibration import measure
 from suite.judge.direct import load_kernel
 from suite.judge.memory import Pool
-from suite.task import draw_heldout, load, module, starter
+from suite.task import draw_heldout, module, starter
 from suite.tunables import find, render
 from suite.types import Language, SourceFile, Split, Task
 
@@ -25,21 +24,6 @@ NAME = "trimul"
 SMALL: dict[str, Any] = {"batch_size": 2, "seq_len": 4, "dim": 32, "mask": "random"}
 MIDDLE: dict[str, Any] = {"batch_size": 1, "seq_len": 20, "dim": 128, "mask": "random"}
 WEIGHTS = ["left_proj", "right_proj", "left_gate", "right_gate", "out_gate", "to_out"]
-
-
-@pytest.fixture(scope="module")
-def task() -> Task:
-    return load(tasks.folder(NAME))
-
-
-@pytest.fixture(scope="module")
-def inputs(task: Task) -> ModuleType:
-    return module(task, "inputs")
-
-
-@pytest.fixture(scope="module")
-def builder(tmp_path_factory: pytest.TempPathFactory) -> Builder:
-    return Builder(tmp_path_factory.mktemp("cache"))
 
 
 def make(inputs: ModuleType, family: str = "normal", seed: int = 0, params: dict[str, Any] = MIDDLE) -> dict[str, Any]:
